@@ -1,5 +1,6 @@
 """Ways to make an ID in PostgreSQL, each with a table that uses it."""
 
+import pathlib
 from dataclasses import dataclass
 
 
@@ -56,11 +57,17 @@ MASTODON = """
         RETURN stamp | ((digest + nextval('mastodon_numbers')) & 65535);
     END $$"""
 
+# flake in plain SQL, beside the extension, and within the transaction that makes the contestants.
+MANAGED = (pathlib.Path(__file__).parents[1] / "managed/flake.sql").read_text()
+MANAGED = MANAGED.replace("\nBEGIN;\n", "\nCREATE SCHEMA managed;\nSET LOCAL search_path = managed;\n").replace("\nCOMMIT;\n", "")
+MANAGED += ";\nSET LOCAL search_path = public"
+
 ALL = [
     Contestant("flake", "flake_next('twitter')", "flake_next('twitter')", ours=True),
     Contestant("batch", "flake_batch('twitter', n)", "flake_next('twitter')", ours=True,
                insert="INSERT INTO {table} SELECT * FROM flake_batch('twitter', {rows}) WITH ORDINALITY"),
     Contestant("sno", "sno_next()", "sno_next()", "sno", ours=True),
+    Contestant("managed", "flake in plain SQL", "managed.flake_next('twitter')", setup=MANAGED, ours=True),
     Contestant("bigserial", "nextval() (bigserial)", "nextval('numbers')", setup="CREATE SEQUENCE numbers"),
     Contestant("cached", "nextval() with CACHE 32", "nextval('cached_numbers')",
                setup="CREATE SEQUENCE cached_numbers CACHE 32"),

@@ -5,7 +5,9 @@
 -- The plan can be run by the owner of the tables. PostgreSQL itself rewrites indexes, defaults and constraints. Comments name
 --
 --   in the way   what PostgreSQL refuses to alter, or what subscribers need first: drop and create it by scripts of your own
---   look         columns that look as if they held such keys, and functions whose text names one of the tables
+--   look         columns of type smallint or integer whose name looks as if they held such keys, and functions whose text names one
+--                of the tables. It sees no arrays, numeric, char or text, and no column with another name: docs/how-to/convert.md and
+--                docs/how-to/other-applications.md find these by their values
 WITH RECURSIVE refers(relation, number) AS (
     SELECT conrelid, conkey[1] FROM pg_constraint WHERE conrelid = :'table'::regclass AND contype = 'p' AND cardinality(conkey) = 1
     UNION

@@ -40,7 +40,7 @@ install_packages() {
     for package in "${packages[@]}"; do
         case $package in
         etcd-server) stop_service etcd ;;
-        pgbouncer) stop_service pgbouncer ;;
+        pgbouncer | prometheus | prometheus-sql-exporter) stop_service "$package" ;;
         esac
     done
     packages=()

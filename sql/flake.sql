@@ -44,10 +44,11 @@ COMMENT ON FUNCTION flake_batch(text, integer) IS
 
 -- Existing tables --------------------------------------------------------------------------------------------------------
 
-CREATE FUNCTION flake_convert(relation regclass, layout text DEFAULT 'twitter', OUT first_id bigint, OUT undo text) RETURNS record
+CREATE FUNCTION flake_convert(
+    relation regclass, layout text DEFAULT 'twitter', force boolean DEFAULT false, OUT first_id bigint, OUT undo text) RETURNS record
     VOLATILE PARALLEL UNSAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_convert';
-COMMENT ON FUNCTION flake_convert(regclass, text) IS
+COMMENT ON FUNCTION flake_convert(regclass, text, boolean) IS
     'gives the bigint key of a table a default that makes IDs; returns an ID that all new ones reach, and the statement that undoes it';
 
 -- Reading IDs ------------------------------------------------------------------------------------------------------------
@@ -190,7 +191,7 @@ CREATE FUNCTION flake_layout_validator(options text[], catalog oid) RETURNS void
     STABLE STRICT PARALLEL SAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_layout_validator';
 COMMENT ON FUNCTION flake_layout_validator(text[], oid) IS
-    'checks the definitions of custom layouts; for the owner of the extension';
+    'checks the definitions of custom layouts; for the owners of the extension and of the database';
 
 -- Custom layouts are foreign servers of this wrapper, because pg_dump writes those before the tables whose generated
 -- columns need them.
@@ -201,13 +202,13 @@ CREATE FUNCTION flake_create_layout(name text, definition jsonb) RETURNS void
     VOLATILE STRICT PARALLEL UNSAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_create_layout';
 COMMENT ON FUNCTION flake_create_layout(text, jsonb) IS
-    'creates a custom layout, which cannot be changed afterwards; for the owner of the extension';
+    'creates a custom layout, which cannot be changed afterwards; for the owners of the extension and of the database';
 
 CREATE FUNCTION flake_drop_layout(name text) RETURNS void
     VOLATILE STRICT PARALLEL UNSAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_drop_layout';
 COMMENT ON FUNCTION flake_drop_layout(text) IS
-    'drops a custom layout that nothing names; its IDs can no longer be read; for the owner of the extension';
+    'drops a custom layout that nothing names; its IDs can no longer be read; for the owners of the extension and of the database';
 
 -- Public IDs -------------------------------------------------------------------------------------------------------------
 
@@ -249,42 +250,71 @@ CREATE FUNCTION flake_key_validator(options text[], catalog oid) RETURNS void
     STABLE STRICT PARALLEL SAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_key_validator';
 COMMENT ON FUNCTION flake_key_validator(text[], oid) IS
-    'checks the options of keys and of their user mappings; for the owner of the extension';
+    'checks the options of keys and of their user mappings; for the owners of the extension and of the database';
 
 -- Keys are foreign servers of this wrapper, and their secrets options of PUBLIC's user mapping, which PostgreSQL hides.
 CREATE FOREIGN DATA WRAPPER flake_key VALIDATOR flake_key_validator;
 COMMENT ON FOREIGN DATA WRAPPER flake_key IS 'the keys of public IDs, each a foreign server; see flake_create_key';
 
-CREATE FUNCTION flake_create_key(name text) RETURNS void
+CREATE FUNCTION flake_create_key(name text, layout text) RETURNS void
     VOLATILE STRICT PARALLEL UNSAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_create_key';
-COMMENT ON FUNCTION flake_create_key(text) IS
-    'creates a key of public IDs, which begin with its name, with a random secret; for the owner of the extension';
+COMMENT ON FUNCTION flake_create_key(text, text) IS
+    'creates a key for public IDs of a layout, which begin with its name, with a random secret; for the owners of the extension and of the database';
 
-CREATE FUNCTION flake_import_key(name text, secret bytea) RETURNS void
+CREATE FUNCTION flake_import_key(name text, secret bytea, layout text, force boolean DEFAULT false) RETURNS void
     VOLATILE STRICT PARALLEL UNSAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_import_key';
-COMMENT ON FUNCTION flake_import_key(text, bytea) IS
-    'creates a key of public IDs with a secret of 16 bytes, or gives a key back the one that it lacks; for the owner of the extension';
+COMMENT ON FUNCTION flake_import_key(text, bytea, text, boolean) IS
+    'creates a key for public IDs of a layout with a secret of 16 bytes, gives a key back the one that it lacks, or by force replaces its secrets; for the owners of the extension and of the database';
 
-CREATE FUNCTION flake_rotate_key(name text, from_id bigint) RETURNS void
+CREATE FUNCTION flake_rotate_key(name text) RETURNS timestamptz
     VOLATILE STRICT PARALLEL UNSAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_rotate_key';
-COMMENT ON FUNCTION flake_rotate_key(text, bigint) IS
-    'gives a key another secret for the IDs from this one on; those below keep their public IDs; for the owner of the extension';
+COMMENT ON FUNCTION flake_rotate_key(text) IS
+    'gives a key another secret for the IDs of a minute from now on; returns that instant; older IDs keep their public IDs; for the owners of the extension and of the database';
+
+CREATE FUNCTION flake_rotate_key(name text, from_id bigint, force boolean DEFAULT false) RETURNS timestamptz
+    VOLATILE STRICT PARALLEL UNSAFE
+    LANGUAGE c AS 'MODULE_PATHNAME', 'flake_rotate_key_from';
+COMMENT ON FUNCTION flake_rotate_key(text, bigint, boolean) IS
+    'gives a key another secret for the IDs from this one on, which must be of the next day unless forced; returns its time; for the owners of the extension and of the database';
 
 CREATE FUNCTION flake_drop_key(name text) RETURNS void
     VOLATILE STRICT PARALLEL UNSAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_drop_key';
 COMMENT ON FUNCTION flake_drop_key(text) IS
-    'drops a key that nothing names; its public IDs can no longer be read; for the owner of the extension';
+    'drops a key that nothing names; its public IDs can no longer be read; for the owners of the extension and of the database';
+
+CREATE FUNCTION flake_keys(
+    OUT name text, OUT layout text, OUT secret integer, OUT from_id bigint, OUT from_time timestamptz, OUT fingerprint text,
+    OUT is_stored boolean
+) RETURNS SETOF record
+    STABLE STRICT PARALLEL RESTRICTED ROWS 10
+    LANGUAGE c AS 'MODULE_PATHNAME', 'flake_keys';
+COMMENT ON FUNCTION flake_keys() IS 'the rows of the view flake_keys, with the first ID of each range and its time';
+
+CREATE VIEW flake_keys AS
+    SELECT name, layout, secret,
+           pg_catalog.int8range(from_id, pg_catalog.lead(from_id) OVER (PARTITION BY name ORDER BY secret)) AS ids,
+           pg_catalog.tstzrange(from_time, pg_catalog.lead(from_time) OVER (PARTITION BY name ORDER BY secret)) AS times,
+           fingerprint, is_stored
+    FROM flake_keys();
+COMMENT ON VIEW flake_keys IS 'the keys of public IDs, and which IDs each of their secrets seals';
+COMMENT ON COLUMN flake_keys.name IS 'name of the key, as functions take it';
+COMMENT ON COLUMN flake_keys.layout IS 'the layout of the IDs that it seals';
+COMMENT ON COLUMN flake_keys.secret IS 'number of the secret: 1, and one more for each rotation';
+COMMENT ON COLUMN flake_keys.ids IS 'the IDs that this secret seals';
+COMMENT ON COLUMN flake_keys.times IS 'the times of these IDs, by the layout';
+COMMENT ON COLUMN flake_keys.fingerprint IS 'fingerprint of the secret, which tells secrets apart and nothing else';
+COMMENT ON COLUMN flake_keys.is_stored IS 'whether the secret is there; a dump by a role that may not read it lacks it';
 
 -- Views ------------------------------------------------------------------------------------------------------------------
 
 CREATE FUNCTION flake_layouts(
     OUT name text, OUT epoch timestamptz, OUT tick interval, OUT bits integer, OUT fields jsonb, OUT sequence text,
     OUT ids_per_tick numeric, OUT ends_at timestamptz, OUT sortable_until timestamptz, OUT increasing boolean,
-    OUT text_form text, OUT generates boolean, OUT source text, OUT ids_per_second numeric
+    OUT text_form text, OUT generates boolean, OUT source text, OUT ids_per_second numeric, OUT lots bigint
 ) RETURNS SETOF record
     STABLE STRICT PARALLEL SAFE ROWS 24
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_layouts';
@@ -292,7 +322,7 @@ COMMENT ON FUNCTION flake_layouts() IS 'the rows of the view flake_layouts';
 
 CREATE VIEW flake_layouts AS
     SELECT name, epoch, tick, bits, fields, sequence, ids_per_tick, ends_at, sortable_until, increasing, text_form,
-           generates, source, ids_per_second
+           generates, source, ids_per_second, lots
     FROM flake_layouts();
 COMMENT ON VIEW flake_layouts IS 'the layouts by which IDs can be made and read';
 COMMENT ON COLUMN flake_layouts.name IS 'name of the layout, as functions take it';
@@ -314,13 +344,16 @@ COMMENT ON COLUMN flake_layouts.generates IS 'whether flake makes IDs of this la
 COMMENT ON COLUMN flake_layouts.source IS 'where the layout comes from';
 COMMENT ON COLUMN flake_layouts.ids_per_second IS
     'how many IDs all sessions of this server together can make in a second; NULL if they make none';
+COMMENT ON COLUMN flake_layouts.lots IS
+    'how many leases this server can grant at once, half of them to one database; NULL if the layout cannot be leased';
 
 -- The whole server -------------------------------------------------------------------------------------------------------
 
 CREATE FUNCTION flake_stats(
     OUT ledger text, OUT node_id integer, OUT node_count integer, OUT sessions integer, OUT issued bigint,
     OUT overflow_waits bigint, OUT clock_waits bigint, OUT clock_changes bigint, OUT longest_wait interval,
-    OUT mark timestamptz, OUT floor timestamptz, OUT skipped tstzrange[]
+    OUT mark timestamptz, OUT floor timestamptz, OUT skipped tstzrange[], OUT leases integer, OUT lease_grants bigint,
+    OUT lease_refusals jsonb
 ) RETURNS SETOF record
     VOLATILE STRICT PARALLEL RESTRICTED ROWS 1
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_stats';
@@ -328,7 +361,7 @@ COMMENT ON FUNCTION flake_stats() IS 'the row of the view flake_stats; for membe
 
 CREATE VIEW flake_stats AS
     SELECT ledger, node_id, node_count, sessions, issued, overflow_waits, clock_waits, clock_changes, longest_wait, mark, floor,
-           skipped
+           skipped, leases, lease_grants, lease_refusals
     FROM flake_stats();
 COMMENT ON VIEW flake_stats IS 'the IDs of all sessions and databases since the server started; for members of pg_monitor';
 COMMENT ON COLUMN flake_stats.ledger IS
@@ -348,6 +381,9 @@ COMMENT ON COLUMN flake_stats.mark IS
     'no ID reaches this time until it has been moved further ahead on disk, to 3 seconds above the clock';
 COMMENT ON COLUMN flake_stats.floor IS 'generators start above this time';
 COMMENT ON COLUMN flake_stats.skipped IS 'future time that a clock which was ahead has used; no IDs are made in it';
+COMMENT ON COLUMN flake_stats.leases IS 'how many leases have not ended; a server can have 4,096';
+COMMENT ON COLUMN flake_stats.lease_grants IS 'how often a lease was granted or renewed';
+COMMENT ON COLUMN flake_stats.lease_refusals IS 'how often none was, by the reason in flake_leased';
 
 CREATE FUNCTION flake_check(OUT name text, OUT ok boolean, OUT detail text, OUT hint text) RETURNS SETOF record
     VOLATILE STRICT PARALLEL RESTRICTED ROWS 8
@@ -386,47 +422,60 @@ COMMENT ON FUNCTION flake_start_above(bigint, text, boolean) IS
 -- Leases: applications make IDs by themselves ------------------------------------------------------------------------------
 
 CREATE TYPE flake_leased AS (
-    worker integer, tick_from bigint, tick_until bigint, shift integer, low bigint, count integer, epoch bigint, tick bigint,
-    now bigint, until bigint, wait bigint);
+    protocol integer, reason text, wait bigint, token bigint, worker bigint, tick_from bigint, tick_until bigint, shift integer,
+    low bigint, step integer, count bigint, epoch bigint, tick bigint, now bigint, until bigint);
 COMMENT ON TYPE flake_leased IS
-    'a lease: the IDs (t << shift) | (low + n), with n from 0 to count - 1 and t from tick_from to before tick_until';
-COMMENT ON COLUMN flake_leased.worker IS 'the number in the layout''s worker bits; to renew the lease, pass it on with until';
+    'a lease: the IDs (t << shift) + low + (n << step), with n from 0 to count - 1 and t from tick_from to before tick_until; without one, all columns but protocol, reason, wait and now are NULL';
+COMMENT ON COLUMN flake_leased.protocol IS 'the version of these rules: 1';
+COMMENT ON COLUMN flake_leased.reason IS
+    'NULL, or why there is no lease: "starting", "clock", "exhausted", "limited", "full" or "lost"';
+COMMENT ON COLUMN flake_leased.wait IS '0, or after how many microseconds it is worth asking again';
+COMMENT ON COLUMN flake_leased.token IS 'a random number that renews or releases this lease, once';
+COMMENT ON COLUMN flake_leased.worker IS 'the number in the layout''s worker bits';
 COMMENT ON COLUMN flake_leased.tick_from IS 'the first tick of the lease';
 COMMENT ON COLUMN flake_leased.tick_until IS 'the first tick after the lease';
 COMMENT ON COLUMN flake_leased.shift IS 'how many bits lie below the timestamp';
 COMMENT ON COLUMN flake_leased.low IS 'the worker, and the first of its sequence numbers that the lease has, in their places';
+COMMENT ON COLUMN flake_leased.step IS 'how many bits lie below the sequence';
 COMMENT ON COLUMN flake_leased.count IS 'how many IDs a tick has';
 COMMENT ON COLUMN flake_leased.epoch IS 'the start of tick 0, in microseconds since 1970-01-01 UTC';
 COMMENT ON COLUMN flake_leased.tick IS 'the length of a tick, in microseconds';
 COMMENT ON COLUMN flake_leased.now IS 'the server''s clock, in microseconds since 1970-01-01 UTC';
 COMMENT ON COLUMN flake_leased.until IS 'the end of the lease, in microseconds since 1970-01-01 UTC';
-COMMENT ON COLUMN flake_leased.wait IS
-    '0, or after how many microseconds it is worth asking again; all other columns but now are NULL then';
 
-CREATE FUNCTION flake_lease(layout text, worker integer DEFAULT NULL, until bigint DEFAULT NULL) RETURNS SETOF flake_leased
+CREATE FUNCTION flake_lease(layout text, token bigint DEFAULT NULL) RETURNS SETOF flake_leased
     VOLATILE PARALLEL UNSAFE ROWS 1
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_lease';
-COMMENT ON FUNCTION flake_lease(text, integer, bigint) IS
-    'leases a worker of this node to an application, which makes IDs by itself, or renews a lease; for the owner of the extension';
+COMMENT ON FUNCTION flake_lease(text, bigint) IS
+    'leases a part of this node''s IDs to an application, which makes them by itself, or renews a lease; for the owners of the extension and of the database';
+
+CREATE FUNCTION flake_release(layout text, token bigint, last_tick bigint DEFAULT NULL) RETURNS boolean
+    VOLATILE PARALLEL UNSAFE
+    LANGUAGE c AS 'MODULE_PATHNAME', 'flake_release';
+COMMENT ON FUNCTION flake_release(text, bigint, bigint) IS
+    'ends a lease after the last tick that was used, or where it begins if none was; returns whether there was one; for the owners of the extension and of the database';
 
 CREATE FUNCTION flake_leases(
-    OUT layout text, OUT worker integer, OUT until timestamptz, OUT database oid, OUT role text, OUT application_name text,
-    OUT since timestamptz)
+    OUT layout text, OUT worker bigint, OUT until timestamptz, OUT database oid, OUT role text, OUT application_name text,
+    OUT client_addr inet, OUT pid integer, OUT since timestamptz)
     RETURNS SETOF record
     VOLATILE STRICT PARALLEL RESTRICTED ROWS 10
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_leases';
 COMMENT ON FUNCTION flake_leases() IS 'the rows of the view flake_leases';
 
 CREATE VIEW flake_leases AS
-    SELECT l.layout, l.worker, l.until, d.datname AS database, l.role, l.application_name, l.since
+    SELECT l.layout, l.worker, l.until, d.datname AS database, l.role, l.application_name, l.client_addr, l.pid, l.since
     FROM flake_leases() l LEFT JOIN pg_catalog.pg_database d ON d.oid OPERATOR(pg_catalog.=) l.database;
 COMMENT ON VIEW flake_leases IS 'the leases of all databases that have not ended';
 COMMENT ON COLUMN flake_leases.layout IS 'the layout; NULL for one of another database';
 COMMENT ON COLUMN flake_leases.worker IS 'the number in the worker bits of its IDs';
 COMMENT ON COLUMN flake_leases.until IS 'the end of the lease';
 COMMENT ON COLUMN flake_leases.database IS 'the database in which it was asked for';
-COMMENT ON COLUMN flake_leases.role IS 'the role that asked; NULL where pg_stat_activity hides the sessions of that role';
-COMMENT ON COLUMN flake_leases.application_name IS 'its application_name; NULL where pg_stat_activity hides the sessions of the role';
+COMMENT ON COLUMN flake_leases.role IS
+    'the role that asked last; NULL, as the next three columns, where pg_stat_activity hides the sessions of that role';
+COMMENT ON COLUMN flake_leases.application_name IS 'the application_name of the session that asked last';
+COMMENT ON COLUMN flake_leases.client_addr IS 'the address of its client; NULL for a local socket';
+COMMENT ON COLUMN flake_leases.pid IS 'the process that served it';
 COMMENT ON COLUMN flake_leases.since IS 'when the lease was granted first';
 
 -- Horizons ---------------------------------------------------------------------------------------------------------------
@@ -474,7 +523,7 @@ COMMENT ON COLUMN flake_open_transactions.since IS
 
 -- By default PUBLIC may execute functions and use types, but default privileges can say otherwise.
 GRANT EXECUTE ON FUNCTION
-    flake_next(text), flake_next(text, integer), flake_batch(text, integer), flake_convert(regclass, text),
+    flake_next(text), flake_next(text, integer), flake_batch(text, integer), flake_convert(regclass, text, boolean),
     flake_decode(bigint, text), flake_timestamp(bigint, text), flake_explain(bigint, text),
     flake_node(bigint, text), flake_make(timestamptz, jsonb, text), flake_to_text(bigint, text), flake_from_text(text, text),
     flake_min(timestamptz, text), flake_max(timestamptz, text), flake_plan_first(tstzrange, text),
@@ -484,13 +533,15 @@ GRANT EXECUTE ON FUNCTION
     flake_layout_validator(text[], oid),
     flake_seal(bigint, text), flake_seal_uuid(bigint, text), flake_unseal(text, text), flake_unseal(uuid, text),
     flake_unseal_or_error(text, text), flake_unseal_or_error(uuid, text), flake_key_validator(text[], oid),
-    flake_create_key(text), flake_import_key(text, bytea), flake_rotate_key(text, bigint), flake_drop_key(text),
+    flake_create_key(text, text), flake_import_key(text, bytea, text, boolean), flake_rotate_key(text),
+    flake_rotate_key(text, bigint, boolean), flake_drop_key(text), flake_keys(),
     flake_create_layout(text, jsonb), flake_drop_layout(text), flake_layouts(), flake_stats(),
     flake_check(), flake_accept_clock(), flake_record_mark(), flake_start_above(bigint, text, boolean), flake_horizon(), flake_publish_horizon(),
-    flake_cover(bigint, text), flake_take(anyelement, regclass, text, integer), flake_open_transactions(), flake_lease(text, integer, bigint), flake_leases()
+    flake_cover(bigint, text), flake_take(anyelement, regclass, text, integer), flake_open_transactions(), flake_lease(text, bigint),
+    flake_release(text, bigint, bigint), flake_leases()
     TO PUBLIC;
 GRANT USAGE ON TYPE flake_parts, flake_leased TO PUBLIC;
-GRANT SELECT ON flake_layouts, flake_stats, flake_open_transactions, flake_leases, flake_mark, flake_mark_until TO PUBLIC;
+GRANT SELECT ON flake_layouts, flake_keys, flake_stats, flake_open_transactions, flake_leases, flake_mark, flake_mark_until TO PUBLIC;
 
 -- Citus 14 takes PUBLIC for a role where it looks at a wrapper's privileges, and raises an error: a database with Citus goes
 -- without these. A function grants them, because DO needs plpgsql, which a database need not have.

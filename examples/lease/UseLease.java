@@ -1,20 +1,18 @@
 // An application that knows the ID of an order before it inserts the row.
 
 import java.sql.*;
-import org.postgresql.ds.PGSimpleDataSource;
+import pgflake.Ids;
 
 class UseLease {
     public static void main(String[] arguments) throws SQLException {
-        PGSimpleDataSource source = new PGSimpleDataSource();
-        source.setURL(System.getenv("JDBC_URL"));
-        Lease ids = new Lease("twitter", 5000, Lease.from(source));
-
-        long order = ids.next();
-        try (Connection db = source.getConnection();
-             PreparedStatement insert = db.prepareStatement("INSERT INTO orders (id, item) VALUES (?, 'tea')")) {
-            insert.setLong(1, order);
-            insert.execute();
+        String url = System.getenv("JDBC_URL");
+        try (Ids ids = new Ids("twitter", url); Connection db = DriverManager.getConnection(url)) {
+            long order = ids.next();
+            try (PreparedStatement insert = db.prepareStatement("INSERT INTO orders (id, item) VALUES (?, 'tea')")) {
+                insert.setLong(1, order);
+                insert.execute();
+            }
+            System.out.println(order);
         }
-        System.out.println(order);
     }
 }

@@ -4,24 +4,32 @@
 package main
 
 import (
+	"context"
 	"database/sql"
 	"fmt"
 	"log"
 	"time"
 
-	"lease"
+	"pgflake"
 
-	_ "github.com/lib/pq"
+	_ "github.com/jackc/pgx/v4/stdlib"
 )
 
 func main() {
-	db, err := sql.Open("postgres", "")
+	own, err := sql.Open("pgx", "application_name=pgflake")
 	if err != nil {
 		log.Fatal(err)
 	}
-	ids := lease.New("twitter", 5*time.Second, lease.From(db))
+	ids := pgflake.New("twitter", pgflake.From(own))
+	defer ids.Close()
+	db, err := sql.Open("pgx", "")
+	if err != nil {
+		log.Fatal(err)
+	}
 
-	order, err := ids.Next()
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	order, err := ids.Next(ctx)
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -2,11 +2,9 @@
 
 import psycopg
 
-from lease import Ids, lease_from
+from pgflake import Ids
 
-ids = Ids("twitter", lease_from(psycopg.connect))
-
-order = ids.next()
-with psycopg.connect() as db:
+with Ids("twitter", "") as ids, psycopg.connect("") as db:
+    order = ids.next()
     db.execute("INSERT INTO orders (id, item) VALUES (%s, 'tea')", [order])
 print(order)

@@ -14,17 +14,22 @@ pub fn superuser_only(function: &'static str) -> Result<(), Error> {
     })
 }
 
-/// For functions that affect one database: the owner of the extension and members of that role may call them. Returns the owner, or
+/// For functions that affect one database: the owners of the extension and of the database, and members of these roles, may call
+/// them. After a superuser has restored a dump, the extension is the superuser's. Returns the owner whose privileges the caller has, or
 /// None if the extension does not exist, in which case only superusers may call.
 pub fn owner_only(function: &'static str) -> Result<Option<pgrx::pg_sys::Oid>, Error> {
     let owner = extension::find(c"flake").map(|extension| extension.owner);
-    let may = owner.map_or_else(role::is_superuser, role::has_privileges_of);
-    if may {
-        return Ok(owner);
+    if owner.is_none() && role::is_superuser() {
+        return Ok(None);
     }
-    Err(Error::of(DENIED, format!("must be owner of extension flake to call {function}"))
-        .detail(format!("The owner of the extension is role \"{}\".", owner.map(role::name).unwrap_or_default()))
-        .hint("Call it as a member of that role."))
+    let owners = owner.into_iter().flat_map(|owner| [Some(owner), role::owner_of_database()]).flatten();
+    owners.clone().find(|&owner| role::has_privileges_of(owner)).map(Some).ok_or_else(|| {
+        let mut names: Vec<_> = owners.map(|owner| format!("role \"{}\"", role::name(owner))).collect();
+        names.dedup();
+        Error::of(DENIED, format!("must be owner of extension flake or of the database to call {function}"))
+            .detail(format!("The owners: {}.", names.join(" and ")))
+            .hint("Call it as a member of one of these roles.")
+    })
 }
 
 /// For functions that show data of the whole server.

@@ -15,6 +15,7 @@ use crate::postgres::foreign_servers::is_name_taken;
 use crate::postgres::json::Json;
 use crate::postgres::report::warning;
 use crate::postgres::role::act_as;
+use crate::seal;
 
 /// The longest option that is read. A definition needs about 8 kB at most, apart from optional parts.
 const LONGEST_OPTION: usize = 100_000;
@@ -85,7 +86,9 @@ fn flake_drop_layout(name: &[u8]) {
             None => unknown(&name).raise(),
         }
     };
-    let uses = layout_uses::of(&name);
+    let mut uses = layout_uses::of(&name);
+    let keys = seal::all().into_iter().filter(|key| key.shown().is_ok_and(|shown| shown.layout == name));
+    uses.extend(keys.map(|key| format!("key \"{}\"", key.name)));
     if !uses.is_empty() {
         let message = format!("cannot drop layout \"{name}\" because other objects name it");
         Error::of(ERRCODE_DEPENDENT_OBJECTS_STILL_EXIST, message)
@@ -106,7 +109,7 @@ fn run_as(role: Option<pg_sys::Oid>, command: &str) {
 }
 
 /// PostgreSQL calls this with the options of CREATE SERVER and ALTER SERVER, including those in a dump. Any role may use the
-/// wrapper, so that a dump can be restored, but only the owner of the extension may make layouts.
+/// wrapper, so that a dump can be restored, but only the owners of the extension and of the database may make layouts.
 #[pg_extern(sql = "")]
 fn flake_layout_validator(options: Array<&[u8]>, catalog: pg_sys::Oid) {
     let is_server = catalog == pg_sys::ForeignServerRelationId;

@@ -1,4 +1,4 @@
-//! The keys of public IDs: flake_create_key, flake_import_key, flake_rotate_key, flake_drop_key.
+//! The keys of public IDs: flake_create_key, flake_import_key, flake_drop_key.
 
 use std::ffi::CStr;
 
@@ -9,22 +9,34 @@ use pgrx::spi::{quote_identifier, quote_literal};
 
 use super::layout_uses;
 use crate::error::{Error, OrRaise, listed, owner_only};
+use crate::layouts::by_name;
 use crate::postgres::encoding::escape_non_ascii;
 use crate::postgres::entry_point::c_symbol;
 use crate::postgres::foreign_servers::{is_name_taken, lock};
 use crate::postgres::recovery::forbid_if_read_only;
+use crate::postgres::report::warning;
 use crate::postgres::role::{act_as, present};
-use crate::seal::{self, Key, mapping, option_name, read_options, read_ranges, read_secret};
+use crate::seal::{self, Key, LAYOUT, mapping, option_name, read_options, read_secret, read_shown};
 
 #[pg_extern(sql = "")]
-fn flake_create_key(name: &[u8]) {
+fn flake_create_key(name: &[u8], layout: &[u8]) {
     let owner = writer("flake_create_key", c"flake_create_key()");
-    create(owner, name, &mapping::random());
+    let name = create(owner, name, layout, &mapping::random());
+    let uses = layout_uses::of(&name);
+    if !uses.is_empty() {
+        warning(
+            format!("objects name key \"{name}\" that are older than its secret"),
+            Some(&format!("It is named in {}.", listed(uses.iter(), "others"))),
+            "If this database was restored without its keys, call flake_import_key with the old secret and force, because \
+             the new secret opens no old public ID.",
+        );
+    }
 }
 
-/// Stores a secret that was made elsewhere. If a key has its fingerprint and lacks the secret, the key gets it back.
+/// Stores a secret that was made elsewhere. If a key has its fingerprint and lacks the secret, the key gets it back. With `force`, it
+/// takes the place of all secrets of the key.
 #[pg_extern(sql = "")]
-fn flake_import_key(name: &[u8], secret: &[u8]) {
+fn flake_import_key(name: &[u8], secret: &[u8], layout: &[u8], force: bool) {
     let owner = writer("flake_import_key", c"flake_import_key()");
     let Ok(secret) = Secret::try_from(secret) else {
         let message = format!("secret of a key must have 16 bytes, not {}", secret.len());
@@ -34,9 +46,9 @@ fn flake_import_key(name: &[u8], secret: &[u8]) {
             .raise()
     };
     let fingerprint = fingerprint(&secret);
-    for key in seal::names().iter().filter_map(|name| seal::find(name)) {
+    for key in seal::all() {
         let Ok(shown) = key.shown() else { continue };
-        let Some(number) = shown.iter().position(|range| range.fingerprint == fingerprint) else { continue };
+        let Some(number) = shown.ranges.iter().position(|range| range.fingerprint == fingerprint) else { continue };
         // Another session may be storing the same secret, or dropping the key.
         lock(key.server);
         let Some(key) = seal::find(&key.name) else { continue };
@@ -47,12 +59,40 @@ fn flake_import_key(name: &[u8], secret: &[u8]) {
                 .hint("Use that key, or create one with a secret of its own with flake_create_key.")
                 .raise();
         }
+        if shown.layout.as_bytes() != layout {
+            Error::invalid(format!("key \"{}\" seals IDs of another layout", key.name))
+                .detail(format!("Its layout is \"{}\".", shown.layout))
+                .hint("Pass this layout.")
+                .raise();
+        }
         return act_as(key.owner, || mapping::store(&key.name, number, &secret));
     }
-    create(owner, name, &secret);
+    if force && str::from_utf8(name).is_ok_and(|name| seal::find(name).is_some()) {
+        return replace(&locked(name), layout, &secret);
+    }
+    create(owner, name, layout, &secret);
 }
 
-fn create(owner: pg_sys::Oid, name: &[u8], secret: &Secret) {
+/// Gives a key one secret in place of all that it has. Its grants stay.
+fn replace(key: &Key, layout: &[u8], secret: &Secret) {
+    let (server, layout) = (quote_identifier(&key.name), by_name(layout).name());
+    let drops = key.options.keys().map(|option| format!("DROP {option}, ")).collect::<String>();
+    act_as(key.owner, || {
+        execute(&format!("DROP USER MAPPING IF EXISTS FOR PUBLIC SERVER {server}"));
+        execute(&format!("ALTER SERVER {server} OPTIONS ({drops}{})", options(layout, secret, "ADD ")));
+        mapping::store(&key.name, 0, secret);
+    });
+}
+
+/// Returns the options of a server whose only secret is this one.
+fn options(layout: &str, secret: &Secret, add: &str) -> String {
+    let (layout, range) = (quote_literal(layout), quote_literal(Range::new(i64::MIN, secret).to_string()));
+    format!("{add}{LAYOUT} {layout}, {add}{} {range}", option_name(0))
+}
+
+/// Creates a key. Returns its name.
+fn create(owner: pg_sys::Oid, name: &[u8], layout: &[u8], secret: &Secret) -> String {
+    let layout = by_name(layout).name();
     let shown = escape_non_ascii(name, LONGEST_NAME);
     if !is_name(name) {
         Error::invalid(format!("invalid name for a key: \"{shown}\""))
@@ -63,47 +103,15 @@ fn create(owner: pg_sys::Oid, name: &[u8], secret: &Secret) {
     if is_name_taken(&shown) {
         Error::of(ERRCODE_DUPLICATE_OBJECT, format!("key \"{shown}\" already exists"))
             .detail("Keys are foreign servers; a key, a layout or another foreign server has this name.")
-            .hint("Choose another name.")
+            .hint("Choose another name. To replace the secret of a key, call flake_import_key with force.")
             .raise();
     }
-    let (server, range) = (quote_identifier(&shown), quote_literal(Range::new(i64::MIN, secret).to_string()));
-    let (first, name) = (option_name(0), shown);
+    let (server, options) = (quote_identifier(&shown), options(layout, secret, ""));
     act_as(owner, || {
-        execute(&format!("CREATE SERVER {server} FOREIGN DATA WRAPPER flake_key OPTIONS ({first} {range})"));
-        mapping::store(&name, 0, secret);
+        execute(&format!("CREATE SERVER {server} FOREIGN DATA WRAPPER flake_key OPTIONS ({options})"));
+        mapping::store(&shown, 0, secret);
     });
-}
-
-/// Gives the key a new secret for IDs from `from_id` on. Lower IDs keep their secret, so an ID has the same public name for ever.
-#[pg_extern(sql = "")]
-fn flake_rotate_key(name: &[u8], from_id: i64) {
-    writer("flake_rotate_key", c"flake_rotate_key()");
-    let key = locked(name);
-    key.ranges().or_raise();
-    let shown = key.shown().or_raise();
-    let number = shown.len();
-    if let Some(last) = shown.last().filter(|last| from_id <= last.from) {
-        Error::invalid(format!("key \"{}\" cannot have another secret from ID {from_id} on", key.name))
-            .detail(match last.from {
-                i64::MIN => "Its first secret must keep some IDs.".to_owned(),
-                last => format!("Its last secret is for the IDs from {last} on, and must keep some of them."),
-            })
-            .hint("Give an ID above all that have been made, such as flake_min(now() + interval '1 minute').")
-            .raise();
-    }
-    if number == MOST_RANGES {
-        Error::of(ERRCODE_PROGRAM_LIMIT_EXCEEDED, format!("key \"{}\" has had too many rotations", key.name))
-            .detail("A key can have four secrets, because each of them is tried for a text that was not sealed.")
-            .hint("Create another key for new IDs with flake_create_key.")
-            .raise();
-    }
-    let secret = mapping::random();
-    let (server, option) = (quote_identifier(&key.name), option_name(number));
-    let range = quote_literal(Range::new(from_id, &secret).to_string());
-    act_as(key.owner, || {
-        execute(&format!("ALTER SERVER {server} OPTIONS (ADD {option} {range})"));
-        mapping::store(&key.name, number, &secret);
-    });
+    shown
 }
 
 #[pg_extern(sql = "")]
@@ -125,15 +133,15 @@ fn flake_drop_key(name: &[u8]) {
     });
 }
 
-/// Returns the owner of the extension, as whom keys are written.
-fn writer(function: &'static str, command: &CStr) -> pg_sys::Oid {
+/// Returns the owner as whom keys are written: the one of the extension or of the database whose privileges the caller has.
+pub(super) fn writer(function: &'static str, command: &CStr) -> pg_sys::Oid {
     let owner = owner_only(function).or_raise();
     // A change of a mapping alone is not checked elsewhere.
     forbid_if_read_only(command);
     owner.unwrap_or_else(present)
 }
 
-fn execute(command: &str) {
+pub(super) fn execute(command: &str) {
     Spi::run(command).unwrap_or_else(|error| pgrx::error!("{error}"));
 }
 
@@ -142,20 +150,20 @@ fn known(name: &[u8]) -> Key {
 }
 
 /// Returns a key that no other session changes or drops by these functions before the transaction ends.
-fn locked(name: &[u8]) -> Key {
+pub(super) fn locked(name: &[u8]) -> Key {
     lock(known(name).server);
     known(name)
 }
 
 /// PostgreSQL calls this with the options of servers and mappings, including those in a dump. Any role may use the wrapper, so that
-/// a dump can be restored, but only the owner of the extension may make keys. In a dump by a role that may not read secrets,
+/// a dump can be restored, but only the owners of the extension and of the database may make keys. In a dump by a role that may not read secrets,
 /// mappings have no options.
 #[pg_extern(sql = "")]
 fn flake_key_validator(options: Array<&[u8]>, catalog: pg_sys::Oid) {
     let options = read_options(options.iter().flatten());
     let is_fine = if catalog == pg_sys::ForeignServerRelationId {
         owner_only("flake_key_validator").or_raise();
-        read_ranges(&options).is_some()
+        read_shown(&options).is_some()
     } else if catalog == pg_sys::UserMappingRelationId && !options.is_empty() {
         owner_only("flake_key_validator").or_raise();
         let names: Vec<_> = (0..MOST_RANGES).map(option_name).collect();
@@ -171,4 +179,4 @@ fn flake_key_validator(options: Array<&[u8]>, catalog: pg_sys::Oid) {
     }
 }
 
-c_symbol!(flake_create_key, flake_import_key, flake_rotate_key, flake_drop_key, flake_key_validator);
+c_symbol!(flake_create_key, flake_import_key, flake_drop_key, flake_key_validator);

@@ -9,6 +9,7 @@ mod decode;
 mod during;
 pub mod filter;
 mod horizon;
+mod key_ranges;
 mod keys;
 mod layout_uses;
 mod layouts_view;

@@ -22,7 +22,7 @@ use crate::error::Error;
 use crate::postgres::lock::Guard;
 use crate::postgres::report;
 use crate::postgres::timestamptz::to_text;
-use crate::postgres::{prepared, recovery, slot, transaction};
+use crate::postgres::{prepared, recovery, slot, stall, transaction};
 
 /// This process.
 #[derive(Clone, Copy)]
@@ -56,6 +56,7 @@ impl<S: Copy> Backend<S> {
     }
 
     fn right(&self, leases: Guard<'static, [Lease; MOST_LEASES]>) -> FileWriter {
+        stall::at("FlakeMark");
         FileWriter { leases, backend: Backend { memory: self.memory, node: self.node, slot: () } }
     }
 }
@@ -63,10 +64,6 @@ impl<S: Copy> Backend<S> {
 impl<S> Server for Backend<S> {
     fn now(&self) -> i64 {
         clock::now()
-    }
-
-    fn steady(&self) -> i64 {
-        clock::steady()
     }
 
     fn boot(&self) -> Option<u64> {
@@ -94,7 +91,7 @@ impl<S> Server for Backend<S> {
     }
 
     fn point(&self, name: &'static str) {
-        crate::postgres::stall::at(name);
+        stall::at(name);
     }
 }
 

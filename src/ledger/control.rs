@@ -4,12 +4,13 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 
 use flake_core::horizon::host::PreparedUse;
 use flake_core::ledger::host::{Shared, State};
-use flake_core::ledger::pool::{Lease, MOST_LEASES};
+use flake_core::ledger::pool::{Lease, MOST_LEASES, Refusal};
 use flake_core::{DIVISION, Node};
 
 use super::pages::Pages;
 use crate::clock;
 use crate::postgres::lock::Lock;
+use crate::postgres::stall;
 
 /// The version of the form of shared memory: of [`Control`], of the arrays behind it, and of everything in them.
 pub const VERSION: u32 = 1;
@@ -61,6 +62,8 @@ pub struct Counters {
     pub clock_changes: AtomicU64,
     /// In microseconds.
     pub longest_wait: AtomicU64,
+    pub lease_grants: AtomicU64,
+    pub lease_refusals: [AtomicU64; Refusal::ALL.len()],
 }
 
 /// Facts about the operating system that sessions have found, so that short sessions need not read them again.
@@ -107,7 +110,9 @@ impl Control {
 
     /// Calls `act` under the lock of the ledger. `act` must not raise an error of PostgreSQL and must be quick.
     pub fn with_state<R>(&self, act: impl FnOnce(&mut State) -> R) -> R {
-        act(&mut self.guarded.lock().state)
+        let mut guarded = self.guarded.lock();
+        stall::at("FlakeLedger");
+        act(&mut guarded.state)
     }
 }
 

@@ -18,7 +18,7 @@ use flake_core::{DIVISION, SlotProgress};
 use super::control::{Control, Header, VERSION};
 use crate::clock;
 use crate::error::Error;
-use crate::postgres::{prepared, shared_memory, slot};
+use crate::postgres::{prepared, shared_memory, slot, stall};
 
 const NAME: &CStr = c"flake";
 
@@ -159,6 +159,7 @@ impl Memory {
     /// be quick.
     pub fn with_prepared<R>(&self, act: impl FnOnce(&mut [Prepared]) -> R) -> R {
         let _guard = self.control.prepared_lock.lock();
+        stall::at("FlakeHorizon");
         // SAFETY: this session holds the lock, so no other one uses the memory.
         act(unsafe { &mut *self.prepared })
     }

@@ -121,6 +121,12 @@ impl Argument<'_> for i32 {
     }
 }
 
+impl Argument<'_> for bool {
+    unsafe fn from_datum(datum: pg_sys::Datum) -> Self {
+        datum.value() & 0xff != 0
+    }
+}
+
 impl Argument<'_> for pg_sys::Oid {
     unsafe fn from_datum(datum: pg_sys::Datum) -> Self {
         Self::from(datum.value() as u32)

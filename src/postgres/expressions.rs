@@ -63,6 +63,36 @@ pub unsafe fn depends_on_row(expression: *mut pg_sys::Node) -> bool {
     }
 }
 
+/// Returns whether an estimate of an expression with columns evaluates a part of it that may never be reached, and may raise an error: a
+/// stable function of constants, other than `now()`.
+///
+/// # Safety
+/// It must be an expression.
+pub unsafe fn is_estimated_in_parts(expression: *mut pg_sys::Node) -> bool {
+    let mut parts = Vec::new();
+    let mut count = 0;
+    // SAFETY: as the caller promises; the tag of a node tells its type.
+    unsafe {
+        let is_large = any(expression, &mut |node| {
+            count += 1;
+            let is_now = is_a(node, pg_sys::NodeTag::T_FuncExpr)
+                && (*node.cast::<pg_sys::FuncExpr>()).funcid == pg_sys::F_NOW.into();
+            if !is_atom(node)
+                && !is_now
+                && !is_a(node, pg_sys::NodeTag::T_List)
+                && !is_a(node, pg_sys::NodeTag::T_SQLValueFunction)
+            {
+                parts.push(node);
+            }
+            count > FEW
+        });
+        let is_evaluated = |&part: &*mut pg_sys::Node| {
+            !pg_sys::contain_vars_of_level(part, 0) && pg_sys::contain_mutable_functions(part)
+        };
+        is_large || parts.iter().any(is_evaluated)
+    }
+}
+
 /// Returns whether a query sorts or groups by an expression that calls a function.
 ///
 /// # Safety

@@ -2,6 +2,7 @@
 
 pub mod backtrace;
 pub mod call;
+pub mod client;
 pub mod encoding;
 pub mod entry_point;
 pub mod expressions;
@@ -30,7 +31,6 @@ pub mod rows;
 pub mod same_schema;
 pub mod sequence_page;
 pub mod server_setting;
-pub mod session_name;
 pub mod shared_memory;
 pub mod slot;
 pub mod snapshot;

@@ -9,7 +9,7 @@ use std::slice;
 use pgrx::{is_a, pg_sys};
 
 use super::call::{Argument, Text};
-use super::expressions::{depends_on_row, is_atom, is_cheap, is_small, is_sorted_by_call};
+use super::expressions::{depends_on_row, is_atom, is_cheap, is_estimated_in_parts, is_small, is_sorted_by_call};
 use super::nodes::{self, and, copy, elements};
 use super::same_schema::{in_schema_of, may_call, operator};
 
@@ -70,7 +70,7 @@ unsafe fn range_condition(
         let span = &arguments[1..];
         let may_stand_twice = |(number, &argument): (usize, &*mut pg_sys::Node)| match depends_on_row(argument) {
             false => is_atom(argument) || is_small(argument),
-            true => number == 0 && is_cheap(root, argument),
+            true => number == 0 && is_cheap(root, argument) && !is_estimated_in_parts(argument),
         };
         if !span.iter().enumerate().all(may_stand_twice) {
             return None;

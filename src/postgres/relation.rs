@@ -6,6 +6,7 @@ use std::ffi::CStr;
 
 use pgrx::{PgList, pg_sys};
 
+use super::same_schema::btree_family;
 use super::stored_trees::{Content, content};
 
 /// Returns the relation whose row type this is, or None if it is another type.
@@ -172,5 +173,55 @@ pub fn quoted_schema(schema: pg_sys::Oid) -> Option<Vec<u8>> {
     unsafe {
         let name = pg_sys::get_namespace_name(schema);
         (!name.is_null()).then(|| CStr::from_ptr(pg_sys::quote_identifier(name)).to_bytes().to_vec())
+    }
+}
+
+/// Returns the family of operators by which B-trees order integers.
+pub fn integer_family() -> pg_sys::Oid {
+    // SAFETY: the type exists.
+    unsafe { btree_family(pg_sys::INT8OID) }
+}
+
+/// Returns the greatest value from a bound on of a bigint column that an index begins with, or None inside if there is none. Returns
+/// None if somebody changes the table or the index. It keeps no lock.
+pub fn greatest_from(table: pg_sys::Oid, index: pg_sys::Oid, column: i16, bound: i64) -> Option<Option<i64>> {
+    if base_type(type_of_column(table, column)) != pg_sys::INT8OID {
+        return None;
+    }
+    with_lock(table, |table| {
+        with_lock(index, |index| {
+            // SAFETY: the relations are locked while they are open; the index orders bigints.
+            unsafe {
+                let (mut key, from) = (pg_sys::ScanKeyData::default(), pg_sys::BTGreaterEqualStrategyNumber);
+                pg_sys::ScanKeyInit(&raw mut key, column, from as u16, pg_sys::F_INT8GE.into(), bound.into());
+                let scan =
+                    pg_sys::systable_beginscan_ordered(table, index, pg_sys::GetActiveSnapshot(), 1, &raw mut key);
+                let row = pg_sys::systable_getnext_ordered(scan, pg_sys::ScanDirection::BackwardScanDirection);
+                let mut is_null = false;
+                let value = (!row.is_null())
+                    .then(|| pg_sys::heap_getattr(row, column.into(), (*table).rd_att, &mut is_null).value() as i64);
+                pg_sys::systable_endscan_ordered(scan);
+                value
+            }
+        })
+    })
+    .flatten()
+}
+
+/// Calls `act` with a relation that is open, unless it is gone or somebody holds it.
+fn with_lock<R>(relation: pg_sys::Oid, act: impl FnOnce(pg_sys::Relation) -> R) -> Option<R> {
+    let lock = pg_sys::AccessShareLock as pg_sys::LOCKMODE;
+    // SAFETY: what is opened is closed, and so is the lock; after an error, PostgreSQL does both.
+    unsafe {
+        if !pg_sys::ConditionalLockRelationOid(relation, lock) {
+            return None;
+        }
+        let open = pg_sys::try_relation_open(relation, pg_sys::NoLock as pg_sys::LOCKMODE);
+        let result = (!open.is_null()).then(|| act(open));
+        if !open.is_null() {
+            pg_sys::relation_close(open, pg_sys::NoLock as pg_sys::LOCKMODE);
+        }
+        pg_sys::UnlockRelationOid(relation, lock);
+        result
     }
 }

@@ -6,7 +6,7 @@ use std::ffi::CStr;
 use pgrx::pg_sys;
 
 use super::encoding::to_utf8_lossy;
-use super::local_settings;
+use super::{local_settings, recovery};
 
 /// Returns the current role.
 pub fn present() -> pg_sys::Oid {
@@ -30,6 +30,21 @@ pub fn is_superuser() -> bool {
 pub fn has_privileges_of(role: pg_sys::Oid) -> bool {
     // SAFETY: it looks both roles up in the catalog.
     unsafe { pg_sys::has_privs_of_role(pg_sys::GetUserId(), role) }
+}
+
+/// Returns the owner of this session's database.
+pub fn owner_of_database() -> Option<pg_sys::Oid> {
+    let (cache, database) = (pg_sys::SysCacheIdentifier::DATABASEOID as _, recovery::database());
+    // SAFETY: it looks the database up in the catalog, and copies a field of the row before it releases it.
+    unsafe {
+        let row = pg_sys::SearchSysCache1(cache, pg_sys::Oid::from(database).into());
+        let found = !row.is_null();
+        found.then(|| {
+            let owner = (*pg_sys::GETSTRUCT(row).cast::<pg_sys::FormData_pg_database>()).datdba;
+            pg_sys::ReleaseSysCache(row);
+            owner
+        })
+    }
 }
 
 /// Returns whether the current role has the privileges of `pg_monitor`.

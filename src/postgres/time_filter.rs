@@ -8,7 +8,7 @@ use flake_core::ContiguousIds;
 use pgrx::{PgList, is_a, pg_sys};
 
 use super::call::{Argument, Function, Text};
-use super::expressions::{bare, contains_call, is_cheap, is_nulled_apart};
+use super::expressions::{bare, contains_call, is_cheap, is_estimated_in_parts, is_nulled_apart};
 use super::relation_uses::is_used;
 use super::same_schema::btree_family;
 
@@ -196,20 +196,22 @@ impl<'a> Relation<'a> {
                 && !pg_sys::bms_is_member(self.rel.relid as i32, others)
                 && !pg_sys::contain_volatile_functions(filter.instant)
                 && !pg_sys::contain_subplans(filter.instant)
+                && (others.is_null() || !is_estimated_in_parts(filter.instant))
                 && (!is_written_twice || is_cheap(self.root, filter.instant))
                 && (filter.strategy != EQUAL || others.is_null() && !self.is_equal_elsewhere(filter, qual))
                 && !is_used(self.oid, self.rel, (filter.call.funcid, (*filter.key).varattno))
         }
     }
 
-    /// Returns whether another equality contains the same call. Then everything that is equal to the call is equal to the constant.
+    /// Returns whether another equality says that the same call is equal to a column. Then this column is equal to the constant.
     unsafe fn is_equal_elsewhere(&self, filter: &Filter<'_>, qual: *mut pg_sys::Node) -> bool {
         // SAFETY: the nodes belong to the query.
         unsafe {
             let family = btree_family(pg_sys::TIMESTAMPTZOID);
             let is_such = |other: *mut pg_sys::Node| {
                 other != qual
-                    && sides(other).is_some()
+                    && sides(other)
+                        .is_some_and(|sides| sides.iter().all(|&side| pg_sys::contain_vars_of_level(side, 0)))
                     && pg_sys::get_op_opfamily_strategy((*other.cast::<pg_sys::OpExpr>()).opno, family) as u32 == EQUAL
                     && contains_call(other, (filter.call.funcid, (*filter.key).varattno))
             };

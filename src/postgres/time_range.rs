@@ -60,8 +60,11 @@ impl Filter<'_> {
         // SAFETY: the key is a bigint if there is something to exclude.
         unsafe {
             let ContiguousIds { lowest, highest, .. } = self.contiguous;
-            let instant = pg_sys::estimate_expression_value(relation.root, self.instant);
-            let is_known = is_a(instant, pg_sys::NodeTag::T_Const);
+            // PostgreSQL estimates an instant only if it has no columns; otherwise, this could call a function that is never reached.
+            let is_known = !pg_sys::contain_vars_of_level(self.instant, 0) && {
+                let instant = pg_sys::estimate_expression_value(relation.root, self.instant);
+                is_a(instant, pg_sys::NodeTag::T_Const)
+            };
             let key = || if is_known { self.key() } else { relabeled(copy(self.key).cast(), pg_sys::INT8OID, 0) };
             let lowest = (lowest > i64::MIN && self.strategy < EQUAL).then_some((GREATER_EQUAL, lowest));
             let highest = (highest < i64::MAX && self.strategy > EQUAL).then_some((LESS_EQUAL, highest));

@@ -13,7 +13,10 @@ use crate::postgres::foreign_servers;
 
 const WRAPPER: &CStr = c"flake_key";
 
-/// Options by name: `key1`, `key2` and so on.
+/// The option of a server that names the layout of the IDs that the key seals.
+pub const LAYOUT: &str = "layout";
+
+/// Options by name: `key1`, `key2` and so on, and the server's `layout`.
 pub type Options = BTreeMap<String, String>;
 
 /// A key in the catalog. It does not implement `Debug`, so that no secret gets into a message.
@@ -116,12 +119,21 @@ pub fn option_name(number: usize) -> String {
     format!("key{}", number + 1)
 }
 
-/// Parses the ranges in the options of a server, or returns None if the server is not a key.
-pub fn read_ranges(options: &Options) -> Option<Vec<Range>> {
+/// The public part of a key.
+pub struct Shown {
+    /// The layout of the IDs that it seals.
+    pub layout: String,
+    pub ranges: Vec<Range>,
+}
+
+/// Parses the options of a server, or returns None if the server is not a key.
+pub fn read_shown(options: &Options) -> Option<Shown> {
+    let mut options = options.clone();
+    let layout = options.remove(LAYOUT)?;
     let ranges: Vec<_> = options.values().map(|text| Range::read(text)).collect::<Option<_>>()?;
     let is_whole = ranges.first()?.from == i64::MIN && ranges.is_sorted_by(|one, other| one.from < other.from);
-    let is_named = options.keys().eq(&(0..ranges.len()).map(option_name).collect::<Vec<_>>());
-    (is_whole && is_named && ranges.len() <= MOST_RANGES).then_some(ranges)
+    let is_named = options.into_keys().eq((0..ranges.len()).map(option_name));
+    (is_whole && is_named && ranges.len() <= MOST_RANGES).then_some(Shown { layout, ranges })
 }
 
 /// Reads a secret as an option of a mapping has it.
@@ -136,9 +148,9 @@ pub fn write_secret(secret: &Secret) -> String {
 }
 
 impl Key {
-    /// Returns the public part of its ranges.
-    pub fn shown(&self) -> Result<Vec<Range>, Error> {
-        read_ranges(&self.options).ok_or_else(|| self.unreadable())
+    /// Returns its layout, and the public part of its ranges.
+    pub fn shown(&self) -> Result<Shown, Error> {
+        read_shown(&self.options).ok_or_else(|| self.unreadable())
     }
 
     fn unreadable(&self) -> Error {
@@ -171,7 +183,7 @@ impl Key {
                      flake_import_key with the secret.",
                 ))
         };
-        let ranges = self.shown()?.into_iter().enumerate().map(cipher).collect::<Result<_, _>>()?;
+        let ranges = self.shown()?.ranges.into_iter().enumerate().map(cipher).collect::<Result<_, _>>()?;
         Ranges::new(ranges).ok_or_else(|| self.unreadable())
     }
 }

@@ -1,5 +1,5 @@
 //! The keys that this session has used, with their expanded secrets. They are valid as long as the catalog rows of the keys, of
-//! roles and of memberships do not change.
+//! roles, of memberships and of databases do not change.
 #![allow(unsafe_code, reason = "subscribes to PostgreSQL's invalidations, asks for privileges")]
 
 use std::cell::RefCell;
@@ -31,15 +31,25 @@ thread_local! {
     static KNOWN: RefCell<(u64, ManuallyDrop<Vec<Known>>)> = const { RefCell::new((0, ManuallyDrop::new(Vec::new()))) };
 }
 
-/// Subscribes to invalidations of servers and mappings, and of roles and memberships.
+/// The caches that the right to a key and its secrets depend on. The owner of the database is a member of pg_database_owner.
+const CACHES: &[i32] = &[
+    FOREIGNSERVEROID as i32,
+    FOREIGNDATAWRAPPEROID as i32,
+    USERMAPPINGOID as i32,
+    AUTHOID as i32,
+    AUTHMEMMEMROLE as i32,
+    DATABASEOID as i32,
+];
+
+/// Subscribes to invalidations of these.
 pub fn subscribe() {
     #[pg_guard]
     unsafe extern "C-unwind" fn changed(_argument: pg_sys::Datum, _cache: i32, _hash: u32) {
         CATALOG_VERSION.fetch_add(1, Ordering::Relaxed);
     }
-    for cache in [FOREIGNSERVEROID, FOREIGNDATAWRAPPEROID, USERMAPPINGOID, AUTHOID, AUTHMEMMEMROLE] {
+    for &cache in CACHES {
         // SAFETY: the callback lives as long as the library, which is never unloaded.
-        unsafe { pg_sys::CacheRegisterSyscacheCallback(cache as _, Some(changed), pg_sys::Datum::from(0)) };
+        unsafe { pg_sys::CacheRegisterSyscacheCallback(cache, Some(changed), pg_sys::Datum::from(0)) };
     }
 }
 

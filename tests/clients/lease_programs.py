@@ -1,28 +1,41 @@
-"""The programs of tests/clients/lease, which use examples/lease, and a server that leases to them."""
+"""The programs of tests/clients/lease, which use the packages of the clients as they are published, and the files of clients/go
+and clients/rust. A server that leases to them."""
 
 import os
 import shutil
 import subprocess
 import sys
+import tarfile
+import zipfile
 
 import pytest
 
 from conftest import ROOT
 from database import CLIENTS
 
-EXAMPLES, PROGRAMS = ROOT / "examples/lease", ROOT / "tests/clients/lease"
+PACKAGES, PROGRAMS = ROOT / "clients", ROOT / "tests/clients/lease"
 # The most nanoseconds for an ID. The best of many runs counts, because test machines are busy.
-LANGUAGES = {"python": 1000, "typescript": 1000, "java": 150, "go": 60, "rust": 60}
+LANGUAGES = {"python": 1000, "typescript": 1000, "java": 150, "go": 60, "rust": 200}
 
 
 def lacks(language):
     """Returns the reason why a language cannot be used here, if there is one."""
-    programs = {"typescript": CLIENTS / "node_modules/typescript/bin/tsc", "java": "javac", "go": "go", "rust": "rustc"}
-    return None if shutil.which(programs.get(language, sys.executable)) else f"{language} is not there"
+    typescript = CLIENTS / "node_modules/typescript/bin/tsc"
+    programs = {"typescript": typescript, "java": "javac", "go": "go", "rust": "rustc", "python": CLIENTS / "python/flit_core"}
+    needed = programs[language]
+    return None if shutil.which(needed) or os.path.isdir(needed) else f"{needed} is not there"
+
+
+def package(language, pattern, directory):
+    """Builds a package, and returns its archive."""
+    environment = os.environ | {"FLAKE_CLIENTS_DIST": str(directory)}
+    subprocess.run([ROOT / "scripts/clients", language], check=True, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL)
+    (archive,) = directory.glob(pattern)
+    return archive
 
 
 class Programs:
-    """Builds the program of each language once."""
+    """Builds the program of each language once, with the package in a place of its own."""
 
     def __init__(self, directory):
         self.directory, self.commands = directory, {}
@@ -46,26 +59,57 @@ class Programs:
             shutil.copy(file, target)
         return self.directory / name
 
+    @property
+    def python_path(self):
+        at = self.directory / "python"
+        if not at.exists():
+            zipfile.ZipFile(package("python", "*.whl", self.directory / "dist")).extractall(at)
+        return f"{at}:{CLIENTS / 'python'}"
+
     def python(self):
-        return "env", f"PYTHONPATH={EXAMPLES}", "PYTHONDONTWRITEBYTECODE=1", sys.executable, PROGRAMS / "main.py"
+        return "env", f"PYTHONPATH={self.python_path}", "PYTHONDONTWRITEBYTECODE=1", sys.executable, PROGRAMS / "main.py"
+
+    @property
+    def node_directory(self):
+        """Returns a directory whose programs find the package and the other clients."""
+        at = self.directory / "typescript"
+        if not at.exists():
+            modules = at / "node_modules"
+            modules.mkdir(parents=True)
+            for module in (CLIENTS / "node_modules").iterdir():
+                (modules / module.name).symlink_to(module)
+            with tarfile.open(package("typescript", "*.tgz", self.directory / "dist")) as archive:
+                archive.extractall(at)
+            (at / "package").rename(modules / "pgflake")
+            (at / "package.json").write_text('{"type": "module"}')
+        return at
 
     def typescript(self):
-        files = EXAMPLES / "lease.ts", EXAMPLES / "use_lease.ts", PROGRAMS / "main.ts"
-        at = self.copied("typescript", *((file, file.name) for file in files))
-        (at / "package.json").write_text('{"type": "module"}')
-        (at / "node_modules").symlink_to(CLIENTS / "node_modules")
-        options = ("--strict", "--skipLibCheck", "--target", "es2022", "--module", "nodenext")
-        self.build("node", "node_modules/typescript/bin/tsc", *options, "main.ts", "use_lease.ts", cwd=at)
-        return "node", at / "main.js"
+        at = self.node_directory
+        for file in PROGRAMS / "main.ts", ROOT / "examples/lease/use_lease.ts":
+            (at / "src").mkdir(exist_ok=True)
+            shutil.copy(file, at / "src")
+        options = ("--strict", "--noUncheckedIndexedAccess", "--skipLibCheck", "--target", "es2022", "--module", "nodenext")
+        self.build("node", "node_modules/typescript/bin/tsc", *options, "src/main.ts", "src/use_lease.ts", cwd=at)
+        return "node", at / "src/main.js"
+
+    @property
+    def java_path(self):
+        if not hasattr(self, "jar"):
+            archive = package("java", "pgflake-*[0-9].jar", self.directory / "dist")
+            self.jar = shutil.copy(archive, self.copied("java", (archive, "pgflake.jar")) / "pgflake.jar")
+        return f"{self.jar}:{self.directory / 'java'}"
 
     def java(self):
-        at = self.directory / "java"
-        self.build("javac", "-Xlint:all", "-Werror", "-d", at, EXAMPLES / "Lease.java", PROGRAMS / "Main.java")
-        return "java", "-Xmx64m", "-cp", at, "Main"
+        path = self.java_path
+        self.build("javac", "-Xlint:all", "-Werror", "-cp", path, "-d", self.directory / "java", PROGRAMS / "Main.java")
+        return "java", "-Xmx64m", "-cp", path, "pgflake.Main"
 
     def go(self):
-        at = self.copied("go", (EXAMPLES / "lease.go", "lease/lease.go"), (PROGRAMS / "main.go", "main.go"))
+        files = [(file, f"pgflake/{file.name}") for file in (PACKAGES / "go").iterdir()]
+        at = self.copied("go", *files, (PROGRAMS / "main.go", "main.go"))
         (at / "go.mod").write_text("module lease\n\ngo 1.18\n")
+        self.build("go", "vet", "./pgflake", cwd=at)
         self.build("go", "build", "-o", "program", ".", cwd=at)
         return (at / "program",)
 

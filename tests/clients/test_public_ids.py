@@ -57,7 +57,7 @@ for id in sys.argv[1:]:
 def users(database):
     """The database, the public ID of a user, and texts that are not public IDs of users."""
     database.sql("CREATE TABLE users (id bigint PRIMARY KEY DEFAULT flake_next('twitter'), name text)")
-    database.sql("SELECT flake_create_key('usr'), flake_create_key('ord')")
+    database.sql("SELECT flake_create_key('usr', 'twitter'), flake_create_key('ord', 'twitter')")
     ((shown, *others),) = database.sql("""
         WITH made AS (INSERT INTO users (name) VALUES ('tea') RETURNING id)
         SELECT flake_seal(id, 'usr'), flake_seal(id, 'ord'), flake_seal(id + 1, 'usr'), id::text FROM made""")

@@ -248,12 +248,12 @@ def test_roles_create_the_extension_and_layouts_on_all_nodes(own_servers):
     coordinator.sql("DROP TABLE orders; DROP EXTENSION flake")
     with coordinator.connect(user="keeper") as db:
         db.execute("CREATE EXTENSION flake")
-        for query in (LAYOUT, "SELECT flake_create_key('usr')"):
+        for query in (LAYOUT, "SELECT flake_create_key('usr', 'twitter')"):
             with pytest.raises(psycopg.errors.InsufficientPrivilege):
                 db.execute(query)
         coordinator.sql("GRANT USAGE ON FOREIGN DATA WRAPPER flake_layout, flake_key TO keeper")
         db.execute(LAYOUT)
-        db.execute("SELECT flake_create_key('usr')")
+        db.execute("SELECT flake_create_key('usr', 'twitter')")
     assert [node.value(LAYOUTS) for node in nodes] == [1] * 2
 
 

@@ -10,7 +10,7 @@ import signal
 import subprocess
 
 # Of layout twitter.
-SHIFT, WORKER = 22, 12
+SHIFT = 22
 PATIENCE = 5 * 10**6  # microseconds before a client says that there is no lease
 
 
@@ -57,14 +57,16 @@ class Printed:
     def outside(self):
         """IDs that are not in a tick of a lease."""
         leased = collections.defaultdict(list)
-        for worker, start, end in sorted(self.windows):
-            leased[worker].append((start, end))
+        for low, start, end, count in sorted(self.windows):
+            leased[low, count].append((start, end))
+        lots = sorted(leased)
 
-        def is_in(worker, tick):
-            at = bisect.bisect(leased[worker], (tick, float("inf"))) - 1
-            return at >= 0 and tick < leased[worker][at][1]
+        def is_in(below, tick):
+            lot = lots[bisect.bisect(lots, (below, float("inf"))) - 1] if lots else (0, 0)
+            at = bisect.bisect(leased[lot], (tick, float("inf"))) - 1
+            return lot[0] <= below < sum(lot) and at >= 0 and tick < leased[lot][at][1]
 
-        used = {(made >> WORKER & 1023, made >> SHIFT) for made in self.ids}
+        used = {(made & (1 << SHIFT) - 1, made >> SHIFT) for made in self.ids}
         return [one for one in used if not is_in(*one)]
 
 
@@ -75,5 +77,5 @@ def general(cause):
 
 
 def overlapping(windows):
-    """Leases of one worker that have a tick in common."""
+    """Leases of one lot, by its lowest bits, that have a tick in common."""
     return [(one, other) for one, other in itertools.pairwise(sorted(windows)) if one[0] == other[0] and one[2] > other[1]]

@@ -84,7 +84,7 @@ class Catalog:
     def settings(self):
         return table(["setting", "default", "range", "set by", "meaning"], [
             [f"`{name}`", f"{value}{unit or ''}", f"{least} to {most}" if least else "on, off",
-             "any user" if context == "user" else "the server's configuration", f"{short} {more}"]
+             {"user": "any user", "superuser": "superusers"}.get(context, "the server's configuration"), f"{short} {more}"]
             for name, value, unit, least, most, context, short, more in self.rows(
                 """SELECT name, boot_val, unit, min_val, max_val, context, short_desc, extra_desc
                    FROM pg_settings, (SELECT flake_next('twitter')) load WHERE name LIKE 'flake.%%' ORDER BY name""")

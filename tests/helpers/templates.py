@@ -46,12 +46,13 @@ CALLS = [
     ("flake_unseal_or_error({text}, {text})", "42704 22P02", 2),
     ("flake_unseal(gen_random_uuid(), {text})", "42704", 1),
     ("flake_unseal_or_error(gen_random_uuid(), {text})", "42704 22P02", 1),
-    ("flake_create_key({text})", f"{NAME} 42710", 0.5),
-    ("flake_import_key({text}, {bytea})", f"{NAME} 42710", 2),
-    ("flake_rotate_key({text}, {bigint})", f"42704 {NAME} {LONG}", 1),
+    ("flake_create_key({text}, {layout})", f"{NAME} 42710", 0.5),
+    ("flake_import_key({text}, {bytea}, {layout}, {boolean})", f"{NAME} 42710", 2),
+    ("flake_rotate_key({text})", f"42704 {NAME} {TIME} {LONG}", 1),
+    ("flake_rotate_key({text}, {bigint}, {boolean})", f"42704 {NAME} {TIME} {LONG}", 1),
     ("flake_drop_key({text})", "42704", 1),
     ("flake_key_validator({text[]}, {oid})", NAME, 20),
-    ("flake_convert({oid}, {layout})", f"{NOT_MINE} {NAME} 22004 42809 42804", 2),
+    ("flake_convert({oid}, {layout}, {boolean})", f"{NOT_MINE} {NAME} 22004 42809 42804", 2),
     ("flake_drop_layout({text})", NAME, 0.5),
     ("flake_accept_clock()", NOT_MINE, 1),
     ("flake_record_mark()", NOT_MINE, 1),
@@ -157,9 +158,10 @@ PROPERTIES = [
     ("(SELECT count(*) FROM flake_stats()) = 1", "", 1),
     ("(SELECT count(*) FROM flake_open_transactions()) >= 0", "", 1),
     ("(SELECT count(*) FROM flake_leases()) >= 0", "", 1),
-    # For a minute after a start, the answer is that no worker can be leased yet.
-    ("(SELECT count(*) = 1 AND count(worker) = count(until) FROM flake_lease({known}, {integer}, {bigint}))",
-     "22023 22008 0A000 55000 42501 2200H", 1),
+    ("""(SELECT count(*) = 1 AND count(token) = count(until) AND count(token) <> count(reason)
+         FROM flake_lease({known}, {bigint}))""",
+     "22023 22008 0A000 42501 2200H", 1),
+    ("NOT flake_release({known}, {bigint}, {bigint})", "22023 22008 42501", 1),
     ("(SELECT count(*) FROM flake_check()) >= 6", "", 0.05),
 ]  # fmt: skip
 

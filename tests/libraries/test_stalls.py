@@ -2,8 +2,12 @@
 
 import concurrent.futures
 import contextlib
+import re
+
+import pytest
 
 from clients import Made
+from conftest import ROOT
 from horizon import OUTBOX, horizon, insert, wait_for_next_tick
 from standing_clock import SESSIONS, at, make, pass_through, server_at_0
 from test_replaced import replace
@@ -12,11 +16,17 @@ from waiting import wait_until
 
 @contextlib.contextmanager
 def stalls(server, point):
-    """Makes sessions wait at a point until the end of the block. Yields a function that waits for the first of them."""
+    """Makes sessions wait at a point until the end of the block. Yields a function that waits for the first of them, and returns
+    all that have arrived."""
     file = server.dir / "data" / f"flake.stall.{point.replace(' ', '_')}"
     server.write(file.name, "")
+
+    def arrived():
+        wait_until(lambda: file.read_text().endswith("\n"))
+        return re.findall(r"\d+", file.read_text())
+
     try:
-        yield lambda: wait_until(lambda: "here" in file.read_text())
+        yield arrived
     finally:
         file.unlink()
 
@@ -89,3 +99,47 @@ def test_the_second_session_to_ask_waits_until_the_first_has_learned(own_servers
         assert [answer.result() <= id for answer in asked] == [True, True]
     server.sql("COMMIT PREPARED 'open'")
     assert server.value("SELECT id FROM outbox") == id
+
+
+# For each lock, what takes it.
+LOCKS = {
+    "FlakeLedger": "SELECT flake_next('twitter')",
+    "FlakeMark": "SELECT flake_accept_clock()",
+    "FlakeHorizon": "BEGIN; SELECT flake_next('twitter'); PREPARE TRANSACTION '{}'",
+}
+
+
+def test_each_lock_has_a_statement_that_takes_it():
+    named = re.findall(r'Lock::new\(c"(\w+)"', (ROOT / "src/ledger/control.rs").read_text())
+    assert sorted(named) == sorted(LOCKS)
+
+
+@pytest.mark.parametrize("lock", LOCKS)
+def test_one_session_at_a_time_holds_a_lock(own_servers, lock):
+    """The simulator has locks of its own. Here one session stalls under PostgreSQL's, and another one waits for it."""
+    server = own_servers("max_prepared_transactions=4")
+    server.sql("SELECT flake_next('twitter')")
+    replace(server, "stalls")
+    server.restart()
+    name = lock if server.value("SHOW server_version_num") >= "170000" else "Extension"
+    with contextlib.ExitStack() as opened:
+        dbs = [opened.enter_context(server.connect()) for _ in range(2)]
+        pids = [str(db.info.backend_pid) for db in dbs]
+        for db in dbs:
+            # Sessions have joined, so that none takes the lock at the wrong place.
+            db.execute("SELECT flake_next('twitter')")
+        if lock == "FlakeLedger":
+            dbs = [opened.enter_context(server.connect()) for _ in range(2)]
+            pids = [str(db.info.backend_pid) for db in dbs]
+        with concurrent.futures.ThreadPoolExecutor(2) as pool:
+            with stalls(server, lock) as arrived:
+                calls = [pool.submit(dbs[0].execute, LOCKS[lock].format("first"))]
+                assert arrived() == pids[:1]
+                calls.append(pool.submit(dbs[1].execute, LOCKS[lock].format("second")))
+                waits = "SELECT wait_event FROM pg_stat_activity WHERE pid = %s"
+                wait_until(lambda: pids[1] in arrived() or server.value(waits, int(pids[1])) == name)
+                assert arrived() == pids[:1], "both sessions hold the lock"
+            for call in calls:
+                call.result()
+    for prepared in ("first", "second") if lock == "FlakeHorizon" else ():
+        server.sql(f"COMMIT PREPARED '{prepared}'")

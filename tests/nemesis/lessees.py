@@ -22,7 +22,8 @@ from lessees import Lessee, Printed, overlapping
 from . import exemptions
 
 COMMAND = sys.executable, ROOT / "tests/clients/lease/main.py"
-ASK = "SELECT * FROM flake_lease(%s, %s, %s)"
+COLUMNS = "reason, wait, token, worker, tick_from, tick_until, shift, low, step, count, epoch, tick, now, until"
+ASK = f"SELECT {COLUMNS} FROM flake_lease(%s, %s)"
 LESSEES = 3
 
 
@@ -42,13 +43,13 @@ class Lessor(socketserver.ThreadingUnixStreamServer):
         row = self.lease(self.random.choice(primaries), arguments) if primaries else None
         if row is None:
             return
-        if self.kills.is_set() and not row[-1]:
+        if self.kills.is_set() and row[0] is None:
             self.kills.clear()
             self.cluster.lessees["killed before the answer"] += 1
             signalled([process], signal.SIGKILL)
         else:
             with contextlib.suppress(BrokenPipeError):
-                request.sendall(json.dumps([value or 0 for value in row]).encode())
+                request.sendall(json.dumps([row[0], *(value or 0 for value in row[1:])]).encode())
 
     def handle_error(self, request, address):
         self.cluster.oracle.fail(f"a lease: {sys.exception()!r}")
@@ -65,10 +66,10 @@ class Lessor(socketserver.ThreadingUnixStreamServer):
             self.cluster.oracle.end(batch, node)
             # Horizons do not wait for leases.
             batch.above = None
-        worker, start, end, *_, wait = row
-        self.cluster.lessees["asked to wait" if wait else "leases"] += 1
-        if not wait:
-            self.granted.setdefault((worker, start, end), []).append(batch)
+        reason, _, _, _, start, end, _, low, _, count, *_ = row
+        self.cluster.lessees["leases" if reason is None else reason] += 1
+        if reason is None:
+            self.granted.setdefault((low, start, end, count), []).append(batch)
         return row
 
 
@@ -100,7 +101,7 @@ def lessees(cluster, plan, seed):
         # The servers that have the same data lease from one pool.
         names = "d" if plan.servers == "d" else "abc"
         lessor = Lessor(str(place / "lessor"), cluster, names, seed)
-        environment = os.environ | {"LESSOR": str(place / "lessor"), "PYTHONPATH": str(ROOT / "examples/lease")}
+        environment = os.environ | {"LESSOR": str(place / "lessor"), "PYTHONPATH": str(ROOT / "clients/python/src")}
 
         def start():
             running.append(Lessee("python", COMMAND, environment, place / f"output_{next(numbers)}"))

@@ -1,4 +1,4 @@
-"""Links of the pages lead somewhere: in the repository, on a web page that is made of docs/ and examples/, and in packages."""
+"""Links of the pages lead somewhere: in the repository, on a web page of docs/, examples/ and clients/, and in packages."""
 
 import os
 import re
@@ -47,7 +47,7 @@ def test_links_lead_somewhere_in_the_repository(page):
 def test_links_lead_somewhere_on_a_web_page():
     """Each page becomes an HTML document beside the other files. Links are relative to its address."""
     pages = [page for page in PAGES if page.is_relative_to(ROOT / "docs")]
-    files = {f"/{named(file)}" for top in ("docs", "examples") for file in (ROOT / top).rglob("*") if file.is_file()}
+    files = {f"/{named(file)}" for top in ("docs", "examples", "clients") for file in (ROOT / top).rglob("*") if file.is_file()}
     site = {re.sub(r"\.md$", ".html", file) for file in files}
     lost = [
         (named(page), target) for page in pages for target in links(page)

@@ -11,8 +11,8 @@ SRC = ROOT / "src"
 ROOMS = {
     SRC: ["lib", "functions", "sno", "seal", "session", "layouts", "ledger", "settings", "error", "postgres", "clock"],
     SRC / "core": [
-        "lib", "seal", "sno", "generator", "horizon", "ledger", "id", "words", "lane", "part", "node", "layout", "error", "key",
-        "sync", "instant",
+        "lib", "seal", "sno", "generator", "horizon", "ledger", "lots", "id", "words", "lane", "part", "node", "layout",
+        "error", "key", "sync", "instant",
     ],
 }
 # Separate crates, and programs of a crate.

@@ -25,7 +25,7 @@ def db(server):
 
 
 def convert(db, table="t", layout="twitter"):
-    return db.execute("SELECT first_id, undo FROM flake_convert(%s, %s)", (table, layout)).fetchone()
+    return db.execute("SELECT first_id, undo FROM flake_convert(%s, %s, force => true)", (table, layout)).fetchone()
 
 
 def insert(db, table="t"):

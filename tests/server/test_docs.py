@@ -22,7 +22,14 @@ OF_SEVERAL_SERVERS = [ROOT / "docs/how-to" / name for name in ("runbook.md", "lo
 # Pages for operators, who have rights that owners of tables lack.
 OF_OPERATORS = [
     ROOT / "docs" / name
-    for name in ("explanation/guarantee.md", "how-to/applications.md", "how-to/monitor.md", "reference/settings.md")
+    for name in (
+        "explanation/guarantee.md",
+        "how-to/applications.md",
+        "how-to/managed.md",
+        "how-to/monitor.md",
+        "how-to/other-applications.md",
+        "reference/settings.md",
+    )
 ]
 IN_A_SESSION = [
     page

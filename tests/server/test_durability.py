@@ -1,13 +1,14 @@
 """The files and WAL that are on disk before an ID is returned."""
 
 import concurrent.futures
+import re
 
 import psycopg
 import pytest
 
 from clients import KINDS, Made
 from horizon import announce, below
-from standing_clock import SESSIONS, at, attempts, make, make_in_all, server_at_0, sessions, wait_until
+from standing_clock import SESSIONS, at, attempts, make, make_in_all, running, server_at_0, sessions, wait_until
 from waiting import is_busy
 
 # A library that records which files are flushed.
@@ -61,6 +62,61 @@ def test_each_record_that_grants_time_is_flushed(own_servers):
             server.set_clock(at(seconds))
             make(db, made)
             assert flushes() == before + 1
+
+
+# A library that records the flushes and the renames of files of the data directory.
+REPLACED = """
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+static void note(const char *what, const char *name)
+{
+    int log = open("LOG", O_WRONLY | O_APPEND);
+    char line[4200];
+    int length = snprintf(line, sizeof line, "%s %s\\n", what, name);
+    if (strstr(name, "flake.mark") || strlen(name) >= 5 && !strcmp(name + strlen(name) - 5, "/data"))
+        if (write(log, line, length) < 0) {}
+    close(log);
+}
+int fsync(int file)
+{
+    int (*flush)(int) = (int (*)(int)) dlsym(RTLD_NEXT, "fsync");
+    char link[64], name[4096] = "";
+    snprintf(link, sizeof link, "/proc/self/fd/%d", file);
+    if (readlink(link, name, sizeof name - 1) > 0)
+        note("flush", name);
+    return flush(file);
+}
+int rename(const char *from, const char *to)
+{
+    int (*next)(const char *, const char *) = (int (*)(const char *, const char *)) dlsym(RTLD_NEXT, "rename");
+    note("rename", to);
+    return next(from, to);
+}
+"""
+
+
+def test_a_new_file_is_flushed_before_its_name_and_its_directory_after(own_servers):
+    """The simulator's new file is on disk at once. A crash between would leave an empty file, or an older one."""
+    server = server_at_0(own_servers)
+    log = server.base / "replaced"
+    log.touch()
+    log.chmod(0o666)
+    server.stop()
+    (server.dir / "data" / "flake.mark").unlink()
+    library = server.compile("replaced", REPLACED.replace("LOG", str(log)))
+    preloaded = server.environment["SERVER_ENV"]
+    server.environment["SERVER_ENV"] = preloaded.replace("LD_PRELOAD=", f"LD_PRELOAD={library}:")
+    server.launch("fsync=on")
+    log.write_text("")
+    # Without the file, no ID is made until the time that it may have granted is over.
+    server.set_clock(running(3600))
+    server.sql("SELECT flake_next('twitter')")
+    steps = [(step.split()[0], re.split("[ /]", step)[-1]) for step in log.read_text().splitlines()]
+    assert steps == [("flush", "flake.mark.new"), ("rename", "flake.mark"), ("flush", "data")], steps
 
 
 # A library that makes the flush of a mark fail while a file exists.

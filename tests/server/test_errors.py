@@ -94,10 +94,10 @@ PLAIN = [
     ("key like no other", "flake_seal(1, 'nobody')", "42704", 'key "nobody" does not exist', "foreign servers", "flake_create_key"),
     ("key beyond ASCII", "flake_unseal('x', 'ß')", "42704", r'key "\xc3\x9f" does not exist', "", "flake_create_key"),
     ("key of any length", "flake_seal_uuid(1, repeat('x', 100000))", "42704", 'key "xxx', "", "flake_create_key"),
-    ("name in capitals for a key", "flake_create_key('Usr')", "22023", 'invalid name for a key: "Usr"', "letters a to z", "short name"),
-    ("secret of the wrong length", "flake_import_key('usr', '\\x00')", "22023", "secret of a key must have 16 bytes, not 1", "AES-128",
+    ("name in capitals for a key", "flake_create_key('Usr', 'twitter')", "22023", 'invalid name for a key: "Usr"', "letters a to z", "short name"),
+    ("secret of the wrong length", "flake_import_key('usr', '\\x00', 'twitter')", "22023", "secret of a key must have 16 bytes, not 1", "AES-128",
      "flake_create_key"),
-    ("key like no other to rotate", "flake_rotate_key('nobody', 1)", "42704", 'key "nobody" does not exist', "", "flake_create_key"),
+    ("key like no other to rotate", "flake_rotate_key('nobody', 1, true)", "42704", 'key "nobody" does not exist', "", "flake_create_key"),
     ("key like no other to drop", "flake_drop_key('nobody')", "42704", 'key "nobody" does not exist', "", "flake_create_key"),
     ("NULL to convert", "flake_convert(to_regclass('misspelt'))", "22004", 'argument "relation" must not be null', "no table to convert", ""),
     ("no layout to convert to", "flake_convert('pg_class', NULL)", "22004", 'argument "layout" must not be null', "no layout", ""),
@@ -269,7 +269,7 @@ def test_a_standby_makes_ids_once_it_is_promoted(servers):
 
 REFUSED_IN_RECOVERY = [
     "flake_record_mark()", "flake_accept_clock()", "flake_start_above(1, 'twitter')", "flake_lease('twitter')",
-    "flake_cover(1, 'twitter')", "flake_publish_horizon()",
+    "flake_release('twitter', 1)", "flake_cover(1, 'twitter')", "flake_publish_horizon()",
 ]  # fmt: skip
 
 

@@ -257,7 +257,7 @@ def test_a_build_is_not_installed_where_a_directory_cannot_be_made(stage, tmp_pa
 @pytest.mark.parametrize(("lacks", "says"), [("library", "flake.so"), ("symbols", "is no release build"), ("LICENSE", "LICENSE")])
 def test_no_package_is_made_of_a_build_that_lacks_a_file(tmp_path, lacks, says):
     """The copy's build script makes no files, so one is missing. The script that packs them fails there and packs nothing."""
-    for name in ["scripts", "packaging", "docs", "examples"]:
+    for name in ["scripts", "packaging", "docs", "examples", "managed"]:
         shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("node_modules", "__pycache__"))
     for path in [*ROOT.glob("*.md"), *(ROOT / name for name in ("Cargo.toml", "LICENSE", "flake.control"))]:
         shutil.copy(path, tmp_path)

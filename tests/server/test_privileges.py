@@ -42,9 +42,9 @@ CALLS = """
     COMMENT ON SERVER old IS 'ours'                                       -   -   -   yes yes yes
     CREATE SERVER x FOREIGN DATA WRAPPER flake_layout OPTIONS (definition '{"like": "si"}')  - - - yes yes yes
     SELECT flake_layout_validator(ARRAY['definition={"like": "si"}'], 'pg_foreign_server'::regclass)  - - - yes yes yes
-    SELECT flake_create_key('new')                                        -   -   -   yes yes yes
-    SELECT flake_import_key('new', '\\x00112233445566778899aabbccddeeff')  - - - yes yes yes
-    CREATE SERVER x FOREIGN DATA WRAPPER flake_key OPTIONS (key1 'aes128-uuid8 -9223372036854775808 00')  - - - yes yes yes
+    SELECT flake_create_key('new', 'twitter')                                        -   -   -   yes yes yes
+    SELECT flake_import_key('new', '\\x00112233445566778899aabbccddeeff', 'twitter')  - - - yes yes yes
+    CREATE SERVER x FOREIGN DATA WRAPPER flake_key OPTIONS (layout 'a', key1 'aes128-uuid8 -9223372036854775808 0')  - - - yes yes yes
     SELECT flake_key_validator(ARRAY[]::text[], 'pg_user_mapping'::regclass)  yes yes yes yes yes yes
     SELECT flake_key_validator(ARRAY['key1=00112233445566778899aabbccddeeff'], 'pg_user_mapping'::regclass)  - - - yes yes yes
     SELECT flake_accept_clock()                                           -   -   -   -   -   yes
@@ -56,7 +56,7 @@ CALLS = """
     ALTER SEQUENCE flake_mark RESTART                                     -   -   -   -   -   yes
     ALTER TYPE flake_parts ALTER ATTRIBUTE worker TYPE integer            -   -   -   -   -   yes
     ALTER TABLE flake_layouts RENAME TO mine                              -   -   -   -   -   yes
-"""
+"""  # noqa: E501
 CALLS = [line.rsplit(None, len(ROLES)) for line in CALLS.strip().splitlines()]
 
 # The objects of the extension with their kind and the privileges of PUBLIC.
@@ -155,10 +155,11 @@ def test_public_may_do_what_the_tables_say(server):
 
 
 def test_the_error_messages_say_who_may_call(server):
+    owner = "must be owner of extension flake or of the database to call"
     with server.connect(dbname="kept", user="stranger") as db:
         for call, message, detail in [
-            ("flake_create_layout('a', '{}')", "must be owner of extension flake to call flake_create_layout", 'role "keeper"'),
-            ("flake_drop_layout('old')", "must be owner of extension flake to call flake_drop_layout", 'role "keeper"'),
+            ("flake_create_layout('a', '{}')", f"{owner} flake_create_layout", 'role "keeper"'),
+            ("flake_drop_layout('old')", f"{owner} flake_drop_layout", 'role "keeper"'),
             ("flake_accept_clock()", "must be superuser to call flake_accept_clock", "whole server"),
             ("flake_record_mark()", "must be superuser to call flake_record_mark", "whole server"),
             ("flake_stats()", "permission denied for flake_stats", "pg_monitor"),

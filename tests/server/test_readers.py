@@ -1,7 +1,11 @@
 """The check "layouts" of flake_check: it finds columns that are read by another layout than their default makes IDs of, or that
 have no room for them."""
 
+import re
+
 import pytest
+
+from conftest import ROOT
 
 # Objects that read the column orders.id by twitter, although its default makes IDs of snowflake, with the names that
 # flake_check shows.
@@ -69,6 +73,39 @@ def db(server):
                       CREATE TABLE tweets (item text, id bigint DEFAULT flake_next('twitter'))""")
         yield db
         db.rollback()
+
+
+# Each function of the check that decodes IDs, or makes them.
+DECODING = {
+    name: f"{name}(id, 'si')" for name in ["flake_decode", "flake_timestamp", "flake_explain", "flake_node", "flake_cover"]
+} | {"flake_during": "flake_during(id, '[2024-01-01Z,)', 'si')"}
+MAKING = {"flake_next": "flake_next('discord')", "flake_batch": "(SELECT flake_batch('discord', 1) LIMIT 1)"}
+SEALING = {name: f"{name}(id, 'usr')" for name in ["flake_seal", "flake_seal_uuid"]}
+
+
+def test_each_function_of_the_check_has_an_example():
+    text = (ROOT / "src/functions/check/uses.rs").read_text().partition("let argument = match")[2].partition("_ => continue")[0]
+    opening = {"flake_unseal", "flake_unseal_or_error"}
+    assert set(re.findall(r'"(\w+)"', text)) == {*DECODING, *MAKING, *SEALING, *opening, "sno_next"}
+
+
+@pytest.mark.parametrize("function", [*DECODING, *SEALING])
+def test_each_function_that_reads_by_another_layout_is_seen(db, function):
+    db.execute("SELECT flake_create_key('usr', 'si')")
+    db.execute(f"CREATE VIEW alone AS SELECT {(DECODING | SEALING)[function]} FROM orders")
+    ok, detail, _ = layouts(db)
+    view = 'view alone, with key "usr",' if function in SEALING else "view alone"
+    assert (ok, detail) == (
+        False,
+        f"The default value for column id of table orders makes IDs of snowflake, but rule _RETURN on {view} reads them by si.",
+    )
+
+
+@pytest.mark.parametrize("function", MAKING)
+def test_each_function_that_makes_ids_is_seen(db, function):
+    db.execute(f"""CREATE FUNCTION alone() RETURNS bigint BEGIN ATOMIC SELECT {MAKING[function]}; END;
+                   CREATE TABLE made (id bigint DEFAULT alone()); CREATE VIEW v AS SELECT flake_timestamp(id) FROM made""")
+    assert "column id of table made makes IDs of discord, but rule _RETURN on view v reads" in layouts(db)[1]
 
 
 def layouts(db):

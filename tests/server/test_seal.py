@@ -74,11 +74,11 @@ def test_no_secret_is_shown(servers):
                   GRANT pg_monitor TO snoop; GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA public TO snoop;
                   GRANT SELECT ON ALL TABLES IN SCHEMA public TO snoop""")
     with server.connect() as db:
-        db.execute("SELECT flake_create_key('usr')")
-        db.execute("SELECT flake_rotate_key('usr', 1000)")
-        db.execute("SELECT flake_import_key('ord', %b)", (imported,))
+        db.execute("SELECT flake_create_key('usr', 'twitter')")
+        db.execute("SELECT flake_rotate_key('usr', 1000, true)")
+        db.execute("SELECT flake_import_key('ord', %b, 'twitter')", (imported,))
         # These calls fail after they have stored a secret, with the statement in the CONTEXT.
-        for call in ("flake_create_key('late')", "flake_rotate_key('ord', 1)"):
+        for call in ("flake_create_key('late', 'twitter')", "flake_rotate_key('ord', 1, true)"):
             db.execute("DROP FUNCTION IF EXISTS failing()")
             db.execute(f"""CREATE FUNCTION failing() RETURNS int LANGUAGE plpgsql AS
                            $$ BEGIN PERFORM {call}; RETURN 1 / 0; END $$""")
@@ -105,8 +105,8 @@ def test_no_secret_is_shown(servers):
             "SELECT pg_options_to_table(umoptions) FROM pg_user_mappings",
             "SELECT * FROM pg_user_mapping",
             "SELECT flake_check()",
-            "SELECT flake_rotate_key('usr', 5000)",
-            "SELECT flake_import_key('usr', '\\x00')",
+            "SELECT flake_rotate_key('usr', 5000, true)",
+            "SELECT flake_import_key('usr', '\\x00', 'twitter')",
             "CREATE USER MAPPING FOR PUBLIC SERVER usr OPTIONS (key1 '00112233445566778899aabbccddeeff')",
             "ALTER USER MAPPING FOR PUBLIC SERVER usr OPTIONS (ADD key1 '00112233445566778899aabbccddeeff')",
             "ALTER SERVER usr OPTIONS (SET key1 'x')",
@@ -133,7 +133,8 @@ def test_no_secret_is_shown(servers):
 @pytest.fixture
 def keys(server):
     with server.connect() as db:
-        db.execute("""SELECT flake_create_key('usr'); CREATE ROLE sealer LOGIN; CREATE ROLE staff; CREATE ROLE other LOGIN;
+        db.execute("""SELECT flake_create_key('usr', 'twitter');
+                      CREATE ROLE sealer LOGIN; CREATE ROLE staff; CREATE ROLE other LOGIN;
                       GRANT USAGE ON FOREIGN SERVER usr TO staff; GRANT staff TO sealer""")
         yield db
         db.execute("DROP SERVER usr CASCADE; DROP OWNED BY sealer, staff, other; DROP ROLE sealer, staff, other")
@@ -170,7 +171,7 @@ def test_the_hint_grants_a_key_whose_name_is_a_word_of_sql(keys):
     """So are "user" and "order", which fit keys well."""
     for name, quoted in [("usr", "usr"), ("user", '"user"')]:
         if name != "usr":
-            keys.execute(f"SELECT flake_create_key('{name}')")
+            keys.execute(f"SELECT flake_create_key('{name}', 'twitter')")
         keys.execute("SET ROLE other")
         hint = refused(keys, f"SELECT flake_seal(1, '{name}')").diag.message_hint
         keys.execute("RESET ROLE")
@@ -182,7 +183,7 @@ def test_the_hint_grants_a_key_whose_name_is_a_word_of_sql(keys):
 
 
 def test_usage_is_lost_also_while_another_key_is_used(server, keys):
-    keys.execute("SELECT flake_create_key('ord'); GRANT USAGE ON FOREIGN SERVER ord TO staff")
+    keys.execute("SELECT flake_create_key('ord', 'twitter'); GRANT USAGE ON FOREIGN SERVER ord TO staff")
     try:
         with server.connect(user="sealer") as sealer:
             sealer.execute("SELECT flake_seal(42, 'usr'), flake_seal(42, 'ord')")
@@ -226,7 +227,7 @@ def test_a_server_of_another_wrapper_is_not_a_key(server):
                       CREATE USER MAPPING FOR PUBLIC SERVER lookalike OPTIONS (key1 '00112233445566778899aabbccddeeff')""")
         assert refused(db, "SELECT flake_seal(1, 'lookalike')").sqlstate == "42704"
         assert refused(db, "SELECT flake_drop_key('lookalike')").sqlstate == "42704"
-        assert refused(db, "SELECT flake_create_key('lookalike')").sqlstate == "42710"
+        assert refused(db, "SELECT flake_create_key('lookalike', 'twitter')").sqlstate == "42710"
         db.execute("DROP FOREIGN DATA WRAPPER other_wrapper CASCADE")
 
 
@@ -236,7 +237,8 @@ def test_changes_reach_sessions_that_use_the_key(server, keys):
         keys.execute("ALTER USER MAPPING FOR PUBLIC SERVER usr OPTIONS (SET key1 '00112233445566778899aabbccddeeff')")
         error = refused(db, "SELECT flake_seal(1, 'usr')")
         assert error.sqlstate == "55000" and "00112233" not in text_of(error)
-        keys.execute("DROP SERVER usr CASCADE; SELECT flake_create_key('usr'); GRANT USAGE ON FOREIGN SERVER usr TO staff")
+        keys.execute("""DROP SERVER usr CASCADE; SELECT flake_create_key('usr', 'twitter');
+                        GRANT USAGE ON FOREIGN SERVER usr TO staff""")
         same = "SELECT flake_seal(1, 'usr')"
         assert db.execute(same).fetchone() == keys.execute(same).fetchone()
 
@@ -265,7 +267,7 @@ def test_a_statement_that_runs_hears_of_a_rotation(server, keys):
     waiting = threading.Thread(target=seal)
     waiting.start()
     wait_until(lambda: server.value("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted") == 1)
-    keys.execute("SELECT flake_rotate_key('usr', 500)")
+    keys.execute("SELECT flake_rotate_key('usr', 500, true)")
     keys.execute("SELECT pg_advisory_unlock(56)")
     waiting.join()
     before, _, after = found
@@ -277,7 +279,7 @@ def test_an_id_keeps_its_public_name_during_a_rotation_under_load(server, many):
     """Public IDs that were sealed during a change of the secret can be opened. An ID has one public name, even in a statement
     that began before."""
     server.sql("""DROP SERVER IF EXISTS load CASCADE; DROP TABLE IF EXISTS loaded;
-                  SELECT flake_create_key('load'); CREATE TABLE loaded (id bigint, sealed text)""")
+                  SELECT flake_create_key('load', 'twitter'); CREATE TABLE loaded (id bigint, sealed text)""")
     ids = "SELECT flake_next('twitter') AS id, pg_sleep(0.001) OFFSET 0"
     row = f"INSERT INTO loaded SELECT id, flake_seal(id, 'load') FROM ({ids}) s"
     done = threading.Event()
@@ -305,20 +307,20 @@ def test_an_id_keeps_its_public_name_during_a_rotation_under_load(server, many):
                count(*) FILTER (WHERE flake_unseal(sealed, 'load') = id)
         FROM loaded""")[0]
     starts = server.value("""SELECT count(DISTINCT width_bucket(id, bounds)) FROM loaded, (
-        SELECT array_agg(split_part(o, ' ', 2)::bigint ORDER BY split_part(o, ' ', 2)::bigint) AS bounds
-        FROM pg_foreign_server, unnest(srvoptions) o WHERE srvname = 'load') b""")
+        SELECT array_agg(lower(ids) ORDER BY secret) FILTER (WHERE secret > 1) AS bounds
+        FROM flake_keys WHERE name = 'load') b""")
     assert starts == 3, "rows were written with each secret"
     assert (of_one_name, opened) == (count, count)
 
 
 def test_two_rotations_at_a_time_wait_for_each_other(server, keys):
     with server.connect() as one, server.connect() as two:
-        one.execute("BEGIN; SELECT flake_rotate_key('usr', 1000)")
+        one.execute("BEGIN; SELECT flake_rotate_key('usr', 1000, true)")
         errors = []
 
         def rotate():
             try:
-                two.execute("SELECT flake_rotate_key('usr', 500)")
+                two.execute("SELECT flake_rotate_key('usr', 500, true)")
             except psycopg.Error as error:
                 errors.append(error.sqlstate)
 
@@ -331,13 +333,13 @@ def test_two_rotations_at_a_time_wait_for_each_other(server, keys):
         assert errors == ["22023"]
 
 
-IMPORT = r"flake_import_key('raced', '\x00112233445566778899aabbccddeeff')"
+IMPORT = r"flake_import_key('raced', '\x00112233445566778899aabbccddeeff', 'twitter')"
 
 
 @pytest.mark.parametrize("first, second, state", [
     ("flake_drop_key('raced')", "flake_drop_key('raced')", "42704"),
-    ("flake_rotate_key('raced', 1000)", "flake_drop_key('raced')", None),
-    ("flake_drop_key('raced')", "flake_rotate_key('raced', 1000)", "42704"),
+    ("flake_rotate_key('raced', 1000, true)", "flake_drop_key('raced')", None),
+    ("flake_drop_key('raced')", "flake_rotate_key('raced', 1000, true)", "42704"),
     (IMPORT, IMPORT, "42710"),
     ("flake_drop_key('raced')", IMPORT, None),
 ])  # fmt: skip
@@ -346,7 +348,7 @@ def test_changes_of_one_key_at_a_time_wait_for_each_other(server, first, second,
     with server.connect() as one, server.connect() as two:
         one.execute(f"DROP SERVER IF EXISTS raced CASCADE; SELECT {IMPORT}")
         if "rotate" not in first + second:
-            one.execute("SELECT flake_rotate_key('raced', 500)")
+            one.execute("SELECT flake_rotate_key('raced', 500, true)")
             one.execute("ALTER USER MAPPING FOR PUBLIC SERVER raced OPTIONS (DROP key1)")
         one.execute(f"BEGIN; SELECT {first}")
         states = []

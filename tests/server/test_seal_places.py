@@ -14,7 +14,7 @@ def server(servers):
                   CREATE ROLE heir LOGIN""")
     server.sql("CREATE DATABASE kept OWNER keeper")
     with server.connect(dbname="kept", user="keeper") as db:
-        db.execute("""CREATE EXTENSION flake; SELECT flake_create_key('usr'); SELECT flake_rotate_key('usr', 5);
+        db.execute("""CREATE EXTENSION flake; SELECT flake_create_key('usr', 'twitter'); SELECT flake_rotate_key('usr', 5, true);
                       GRANT USAGE ON FOREIGN SERVER usr TO app; CREATE TABLE t (id bigint)""")
     return server
 
@@ -52,13 +52,13 @@ def test_a_dump_by_another_role_lacks_them_which_is_noticed(server, role):
         error = pytest.raises(psycopg.Error, db.execute, SEALED).value
         assert error.sqlstate == "55000" and "flake_import_key" in error.diag.message_hint
         # A new secret would hide that.
-        rotated = pytest.raises(psycopg.Error, db.execute, "SELECT flake_rotate_key('usr', 4000000000000000000)").value
+        rotated = pytest.raises(psycopg.Error, db.execute, "SELECT flake_rotate_key('usr', 4000000000000000000, true)").value
         assert (rotated.sqlstate, rotated.diag.message_hint) == (error.sqlstate, error.diag.message_hint)
         check = "SELECT ok, hint FROM flake_check() WHERE name = 'keys'"
         assert db.execute(check).fetchone() == (False, error.diag.message_hint)
         # The secrets are imported again, in any order.
         for (option,) in reversed(secrets):
-            db.execute("SELECT flake_import_key('usr', %b)", (bytes.fromhex(option.partition("=")[2]),))
+            db.execute("SELECT flake_import_key('usr', %b, 'twitter')", (bytes.fromhex(option.partition("=")[2]),))
         assert db.execute(check).fetchone() == (True, None)
     assert sealed(server, **there) == sealed(server, dbname="kept", user="keeper")
 
@@ -71,7 +71,7 @@ def test_a_new_owner_can_use_and_rotate_the_keys(server):
         db.execute("REASSIGN OWNED BY keeper TO heir")
         db.execute("SET ROLE heir")
         assert [text for (text,) in db.execute(SEALED)] == expected
-        db.execute("SELECT flake_rotate_key('usr', 1000)")
+        db.execute("SELECT flake_rotate_key('usr', 1000, true)")
         db.execute("RESET ROLE; DROP OWNED BY app")
         assert [text for (text,) in db.execute(SEALED)] == expected
         with server.connect(dbname="inherited", user="app") as app:
@@ -82,27 +82,27 @@ def test_a_new_owner_can_use_and_rotate_the_keys(server):
 
 def test_a_standby_and_the_primary_it_becomes_seal_alike(servers):
     primary = servers()
-    primary.sql("SELECT flake_create_key('usr')")
+    primary.sql("SELECT flake_create_key('usr', 'twitter')")
     standby = servers(standby_of=primary)
     expected = sealed(primary)
     with standby.connect() as db:
         assert [text for (text,) in db.execute(SEALED)] == expected
         # A session that has used the key learns of replayed changes.
-        primary.sql("SELECT flake_rotate_key('usr', 5)")
+        primary.sql("SELECT flake_rotate_key('usr', 5, true)")
         changed = sealed(primary)
         standby.wait_for_replay(primary)
         assert [text for (text,) in db.execute(SEALED)] == changed and changed[:4] == expected[:4]
-        assert pytest.raises(psycopg.Error, db.execute, "SELECT flake_rotate_key('usr', 9)").value.sqlstate == "25006"
+        assert pytest.raises(psycopg.Error, db.execute, "SELECT flake_rotate_key('usr', 9, true)").value.sqlstate == "25006"
     primary.stop("immediate")
     standby.promote()
     assert sealed(standby) == changed
-    standby.sql("SELECT flake_rotate_key('usr', 9)")
+    standby.sql("SELECT flake_rotate_key('usr', 9, true)")
     assert sealed(standby)[:8] == changed[:8]
 
 
 def test_an_upgrade_of_the_server_keeps_the_keys(servers):
     old = servers()
-    old.sql("SELECT flake_create_key('usr'); SELECT flake_rotate_key('usr', 5); SELECT flake_next('twitter')")
+    old.sql("SELECT flake_create_key('usr', 'twitter'); SELECT flake_rotate_key('usr', 5, true); SELECT flake_next('twitter')")
     expected = sealed(old)
     old.stop()
     new = servers(upgrade_of=old)

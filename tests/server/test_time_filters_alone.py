@@ -141,6 +141,55 @@ def test_another_equality_keeps_the_filter(db):
     assert is_range(db, "SELECT * FROM ids WHERE flake_timestamp(id) >= dear()")
 
 
+def test_two_equalities_of_one_key_are_both_ranges(db):
+    for other in [DAY, "'2026-01-21Z'", "now()"]:
+        assert is_range(db, f"SELECT * FROM ids WHERE flake_timestamp(id) = {DAY} AND flake_timestamp(id) = {other}"), other
+
+
+# Parts of an instant with columns of another table that are never reached: PostgreSQL alone evaluates none of them.
+UNREACHED = [
+    "CASE WHEN m.mode = 'auto' THEN m.at ELSE current_setting('app.start')::timestamptz END",
+    "coalesce(m.at, 'garbage'::text::timestamptz)",
+    "coalesce(m.at, now() - 'garbage'::text::interval)",
+    "coalesce(m.at, calls())",
+]
+OF_MOMENTS = """
+    CREATE TABLE moments (mode text, at timestamptz); INSERT INTO moments VALUES ('auto', '2026-01-20Z');
+    CREATE FUNCTION calls() RETURNS timestamptz STABLE LANGUAGE plpgsql AS 'BEGIN RAISE division_by_zero; END'"""
+CONDITIONS = [*(f"flake_timestamp(ids.id) {operator} {{}}" for operator in ("<", "<=", ">=", ">")),
+              "flake_during(ids.id, tstzrange({}, NULL))", "flake_during(ids.id, tstzrange(NULL, {}))"]  # fmt: skip
+
+
+@pytest.mark.parametrize("condition", CONDITIONS)
+@pytest.mark.parametrize("instant", UNREACHED)
+def test_no_estimate_evaluates_what_is_not_reached(db, condition, instant):
+    """PostgreSQL estimates a condition of an index by its constant parts, also for EXPLAIN."""
+    db.execute(OF_MOMENTS)
+    for joined in ("JOIN", "LEFT JOIN"):
+        query = f"SELECT count(*) FROM moments m {joined} ids ON {condition.format(instant)}"
+        db.execute(f"EXPLAIN {query}")
+        expected = db.execute(f"SELECT count(*) FROM moments m {joined} ids ON {condition.format('m.at')}").fetchone()
+        assert db.execute(query).fetchone() == expected
+
+
+@pytest.mark.parametrize("instant", ["m.at", "m.at - interval '1 day'", "greatest(m.at, now())", "coalesce(m.at, '2026-01-01Z')"])
+def test_other_instants_of_joins_are_ranges(db, instant):
+    db.execute(OF_MOMENTS)
+    assert is_range(db, f"SELECT * FROM moments m JOIN ids ON flake_timestamp(ids.id) >= {instant}")
+
+
+@pytest.mark.parametrize("argument", [
+    "CASE WHEN random() < 0.5 THEN id ELSE n END, '[2026-01-01Z,2026-01-02Z)', 'twitter'",
+    "id, CASE WHEN random() < 0.5 THEN tstzrange('2026-01-01Z', now()) ELSE tstzrange('2026-01-03Z', NULL) END, 'twitter'",
+    "id, '[2026-01-01Z,2026-01-02Z)', CASE WHEN random() < 0.5 THEN 'twitter' ELSE 'snowflake' END",
+    "CASE WHEN random() < 0.5 THEN id ELSE n END, tstzrange('2026-01-01Z', now()), 'twitter'",
+], ids=["the key", "the span", "the layout", "the key, of a span that is not constant"])  # fmt: skip
+def test_a_volatile_argument_stays_where_it_is(db, argument):
+    """A range would evaluate it twice."""
+    text = plan(db, f"SELECT * FROM ids WHERE flake_during({argument})")
+    assert "flake_during(" in text and text.count("random()") == 1, text
+
+
 @pytest.mark.parametrize("layout", ["uniqueid", "seata", "holed"])
 def test_layouts_whose_ranges_are_not_of_time_keep_the_filter(db, layout):
     if layout == "holed":

@@ -234,13 +234,11 @@ def test_a_restart_keeps_the_turn_without_the_history(own_servers):
 
 def test_a_new_primary_leases_at_once_and_a_restarted_server_does_not(own_servers):
     """With default settings."""
-    primary = own_servers(steady=True)
+    primary = own_servers()
     with primary.connect() as db:
         sessions = {db.execute("SELECT worker FROM flake_decode(flake_next('twitter'))").fetchone()[0]}
-    assert 60_000_000 < lease(primary).wait <= 64_000_000
-    primary.let_pass(65)
     first = lease(primary)
-    promoted = own_servers(standby_of=primary, steady=True)
+    promoted = own_servers(standby_of=primary)
     promoted.promote()
     second = lease(promoted)
     assert (second.wait, second.count, first.count) == (0, 4096, 4096)
@@ -249,26 +247,22 @@ def test_a_new_primary_leases_at_once_and_a_restarted_server_does_not(own_server
     assert parts == {1, 2, 4 + 1, 4 + 2}
     assert len(ticks(second)) > 9_000
     promoted.restart()
-    assert 60_000_000 < lease(promoted).wait <= 64_000_000
+    assert 50_000_000 < lease(promoted).wait <= 70_000_000
 
 
 def test_a_lease_of_few_workers_has_a_part_of_the_sequence(own_servers):
-    """One of 32 nodes has one worker of si. Its 256 sequence numbers are divided into eight parts."""
-    server = own_servers("flake.node_count=32", "flake.node_id=9", steady=True)
-    lease(server, layout="si")
-    server.let_pass(65)
+    """One of 32 nodes has one worker of si. Its 256 sequence numbers are divided into eight parts, and a part into two lots."""
+    server = own_servers("flake.node_count=32", "flake.node_id=9")
     one = lease(server, layout="si")
     assert (one.wait, one.worker, one.shift) == (0, 9, 13)
-    assert (one.low, one.count) == (9 * 256 + (4 + 1) * 32, 32)
-    leased = range(one.low, one.low + one.count)
+    assert (one.low, one.count) == (9 * 256 + (4 + 1) * 32, 16)
+    leased = range(one.low, one.low + 32)
     with server.connect() as db:
         used = {made % 8192 for made, in db.execute("SELECT flake_next('si') FROM generate_series(1, 500)")}
     assert used == set(range(9 * 256 + 32, 9 * 256 + 64))
     assert used.isdisjoint(leased)
-    # The database has half of the node's workers, and at least one.
-    with pytest.raises(STATE) as error:
-        lease(server, layout="si")
-    assert error.value.diag.message_primary == 'all workers of layout "si" are leased'
+    # The database has half of the node's lots, and at least one.
+    assert lease(server, layout="si").reason == "exhausted"
 
 
 SMALL = """SELECT flake_create_layout('small', '{"epoch": "2020-01-01T00:00:00Z", "tick": "1ms", "fields": [

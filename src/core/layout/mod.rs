@@ -133,7 +133,7 @@ impl Layout {
 
     /// The ticks up to which the order of bigint is the order of time.
     #[inline]
-    pub(crate) fn ordered_ticks(&self) -> Result<Ticks, Error> {
+    pub fn ordered_ticks(&self) -> Result<Ticks, Error> {
         let last = self.last_ordered_tick().ok_or_else(|| Error::NotTimeOrdered { layout: self.name.clone() })?;
         Ok(Ticks { last, ..self.ticks() })
     }
@@ -185,18 +185,6 @@ impl Layout {
     /// at most.
     pub(crate) fn keeps_some_for_lessees(&self) -> bool {
         self.geometry.worker.width() > 0 && self.geometry.time_ordered && self.tick_length <= 1_000_000
-    }
-
-    /// Returns the lowest bit of the timestamp if an application can compose an ID from a tick, a worker and a sequence number.
-    ///
-    /// The IDs must be in the order of time. The worker's bits must be one run above a sequence at bit 0, and nothing else may lie
-    /// below the timestamp. A lease holds whole ticks, so a tick may last a second at most.
-    pub fn lease_shift(&self) -> Option<u32> {
-        let Geometry { timestamp, worker, sequence, fixed, time_ordered, .. } = self.geometry;
-        let shift = sequence.width + worker.width();
-        let is_composed = time_ordered && fixed == 0 && timestamp.shift == shift && sequence.shift == 0;
-        let is_above = worker.is_one_run() && worker.mask() == (1 << shift) - (1 << sequence.width);
-        (is_composed && is_above && worker.width() > 0 && self.tick_length <= 1_000_000).then_some(shift)
     }
 
     /// How many bits the fields take.

@@ -59,8 +59,6 @@ pub struct State {
     pub free_from: Option<i64>,
     /// Time before this instant may be closed because the server was started or promoted, and not because of the clock.
     pub opened_at: Option<i64>,
-    /// When the ledger began, by the steady clock.
-    pub begun_at: i64,
     /// An earlier primary made IDs up to here, and the clock of this one is behind. The next session to be granted time says so.
     pub behind: Option<i64>,
     /// Transactions that began after the ledger have this transaction ID or a later one.
@@ -132,8 +130,6 @@ pub struct Timeline {
 pub trait Server {
     /// The clock: microseconds since 1970.
     fn now(&self) -> i64;
-    /// A steady clock, which is never set.
-    fn steady(&self) -> i64;
     /// Identifies the run of the operating system, if anything does.
     fn boot(&self) -> Option<u64>;
     /// A random number other than 0.

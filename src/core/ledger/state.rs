@@ -4,7 +4,7 @@ use super::block::FilePart;
 use super::bound::{Bound, Horizons};
 use super::marks::{Author, Mark, Marks};
 use super::part_time::{AHEAD, PartTime};
-use super::pool::{Pool, WAIT};
+use super::pool::Pool;
 use super::used::Used;
 use super::window::Window;
 use crate::instant::BEGINNING;
@@ -48,8 +48,8 @@ pub struct Ledger {
     pub time: PartTime,
     /// This server's knowledge of horizons.
     pub horizons: Horizons,
-    /// The pool of lessees, once a worker was leased.
-    pub pool: Option<Pool>,
+    /// The pool of lessees.
+    pub pool: Pool,
 }
 
 impl Ledger {
@@ -59,6 +59,7 @@ impl Ledger {
         // On one timeline the turn stays, even if the history cannot be read any more.
         let turn = of_file.map_or(known.turn, |(_, file)| file.part.0 % PARTS);
         let part = Part::of_sessions(known.node, turn).number();
+        let of_lessees = Part::of_lessees(known.node, turn).number();
         let own = of_file.and_then(|(marks, file)| marks.of(file.part));
         let incarnation = own.map_or(known.chance.0, |own| own.by.incarnation);
         let me = Author { part, incarnation, start: known.chance.1 };
@@ -79,18 +80,8 @@ impl Ledger {
             given_back,
             time: PartTime::begin(used, above, if known.file.is_some() { BEGINNING } else { known_since }),
             horizons: Horizons::begin(incarnation, bound, left.map(|(_, note)| note.free_from)),
-            pool: None,
+            pool: Pool::begin(Author { part: of_lessees, ..me }, above, known.file.map(|(marks, _)| marks)),
         }
-    }
-
-    /// Returns the ledger with the pool of the lessees' part in the same turn. The ledger began at `begun_at` by the steady clock.
-    #[must_use]
-    pub fn with_pool(&self, begun_at: i64, file: Option<&Marks>) -> Self {
-        let part = self.part();
-        let me = Author { part: Part::of_lessees(part.node(), part.turn()).number(), ..self.me };
-        // Earlier leases have ended by then. On a new timeline, nobody has leased anything.
-        let opens_at = if self.is_promoted { BEGINNING } else { begun_at.saturating_add(WAIT) };
-        Self { pool: Some(Pool::begin(me, self.time.above, opens_at, file)), ..*self }
     }
 
     /// The part of the server's sessions.
@@ -106,7 +97,7 @@ impl Ledger {
         Self {
             time: self.time.having_read(&found, marks.above),
             horizons: self.horizons.with(marks.bound, is_own),
-            pool: self.pool.map(|pool| pool.having_read(marks)),
+            pool: self.pool.having_read(marks),
             ..*self
         }
     }
@@ -153,7 +144,7 @@ impl Ledger {
     /// can be made and leased at the current instant anyway.
     #[must_use]
     pub fn accepted(&self, now: i64) -> Self {
-        let mut new = Self { pool: self.pool.map(|pool| pool.accepted(now)), ..*self };
+        let mut new = Self { pool: self.pool.accepted(now), ..*self };
         if !self.time.is_open_at(now) || now < self.horizons.announced() {
             // No ID is made in the new era before the page of its database says that horizons were recalled.
             new.time = self.time.accepted(now);
@@ -165,8 +156,7 @@ impl Ledger {
     /// Returns the ledger that uses no tick that begins before an instant, or the ledger unchanged if it uses none anyway.
     #[must_use]
     pub fn starting_above(&self, instant: i64) -> Self {
-        let pool = self.pool.map(|pool| pool.starting_above(instant));
-        Self { time: self.time.starting_above(instant), pool, ..*self }
+        Self { time: self.time.starting_above(instant), pool: self.pool.starting_above(instant), ..*self }
     }
 
     /// Returns the ledger of a server whose sessions ask for horizons: the time that it grants binds other servers.
@@ -179,7 +169,7 @@ impl Ledger {
     /// The marks of this server: the one of its lessees, and the one of its sessions.
     pub fn marks(&self) -> impl Iterator<Item = Mark> {
         let own = Mark { by: self.me, used: self.time.used };
-        self.pool.as_ref().map(Pool::mark).into_iter().chain([own])
+        self.pool.mark().into_iter().chain([own])
     }
 
     /// Returns whether marks contain everything that this server must tell others.
@@ -187,13 +177,13 @@ impl Ledger {
         marks.have(&Mark { by: self.me, used: self.time.used })
             && self.time.above <= marks.above
             && self.horizons.are_in(marks.bound)
-            && self.pool.is_none_or(|pool| pool.is_in(marks, now))
+            && self.pool.is_in(marks, now)
     }
 
     /// Returns whether the ledger knows all used time of these marks.
     pub fn knows(&self, marks: &Marks) -> bool {
         let new = self.having_read(marks);
-        new.time.used == self.time.used && new.pool.map(|pool| pool.time.used) == self.pool.map(|pool| pool.time.used)
+        (new.time.used, new.pool.time.used) == (self.time.used, self.pool.time.used)
     }
 
     /// Returns an instant up to `now` below which no ID is made any more, even if the clock is set back before the next start. The

@@ -147,7 +147,7 @@ fn each_number_of_each_part_is_another_id() {
             let mut makers = vec![false; all as usize];
             let of_node = |node| (0..TURNS).map(move |turn| (Node::new(node, nodes).unwrap(), turn));
             for (node, turn) in (0..nodes).flat_map(of_node) {
-                if layout.lease_shift().is_some() {
+                if layout.composition().is_ok() {
                     made += take_whole(layout, Part::of_lessees(node, turn), &mut makers);
                 }
                 let lanes = Lanes::new(layout, Part::of_sessions(node, turn)).unwrap();

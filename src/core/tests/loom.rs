@@ -198,9 +198,6 @@ impl Server for Words {
     fn now(&self) -> i64 {
         TICK
     }
-    fn steady(&self) -> i64 {
-        TICK
-    }
     fn boot(&self) -> Option<u64> {
         None
     }

@@ -145,7 +145,7 @@ fn parts_of_layouts_with_few_workers_do_not_overlap() {
 fn lessees_have_nothing_of_sessions() {
     let all: Vec<Layout> = generating().cloned().chain(custom()).collect();
     let mut seen = 0;
-    for layout in all.iter().filter(|layout| layout.lease_shift().is_some()) {
+    for layout in all.iter().filter(|layout| layout.composition().is_ok()) {
         let Ok((_, sequences)) = Part::of_sessions(node(0, 1), 0).numbers(layout) else { continue };
         assert_eq!(count_of_parts(layout), 8, "{layout:?}");
         for (own, other) in

@@ -5,12 +5,11 @@ use std::collections::HashSet;
 use flake_core::ledger::host::Server;
 use flake_core::ledger::marks::{Author, Mark};
 use flake_core::ledger::part_time::{AHEAD, FAR};
-use flake_core::ledger::pool::{Decision, Holder, Request, WAIT};
 use flake_core::ledger::protocol::{self, Grant};
 use flake_core::ledger::record::newest;
 use flake_core::ledger::state::{Facts, Ledger};
 use flake_core::ledger::used::Used;
-use flake_core::{Answer, IdSource, Lanes, Layout, Part, Place, Resumable, built_in};
+use flake_core::{Answer, Lanes, Layout, Part, Place, Resumable, built_in};
 
 mod alone;
 mod facts;
@@ -49,7 +48,8 @@ fn the_ledger_of_lessees_has_the_part_of_the_same_turn() {
     let known = file(marks, None);
     let begun = |facts| {
         let ledger = Ledger::begin(&facts);
-        let Mark { by, used } = ledger.with_pool(0, Some(&known.0)).pool.unwrap().mark();
+        let used = ledger.pool.time.used;
+        let Mark { by, .. } = ledger.pool.extended(NOON + HOUR).unwrap().mark().unwrap();
         let part = Part::of_lessees(node(0, 2), ledger.part().turn()).number();
         assert_eq!(by, Author { part, ..ledger.me });
         used.until()
@@ -65,7 +65,10 @@ fn a_mark_of_another_part_does_not_concern_a_ledger() {
     let opened = Ledger::begin(&facts(None)).granted(NOON, NOON + 1).unwrap();
     for part in (0..16).filter(|part| *part != PART.0) {
         let others = of(Author { part: (part, 16), incarnation: 9, start: 8 }, Used::before(NOON + HOUR));
-        assert_eq!(opened.having_read(&others), opened, "{part}");
+        let read = opened.having_read(&others);
+        assert_eq!((read.me, read.time, read.horizons), (opened.me, opened.time, opened.horizons), "{part}");
+        let of_lessees = Part::of_lessees(node(0, 2), 1).number().0;
+        assert_eq!(read.pool != opened.pool, part == of_lessees, "{part}");
     }
 }
 
@@ -237,49 +240,4 @@ fn ids_after_pg_upgrade_are_above_the_last_value() {
     let promoted = standby(&new).promoted();
     let marks = protocol::marks_of(&promoted.page).unwrap();
     assert_eq!(marks.used_for(Author { part: (2, 16), ..ME }, None).until(), last_value);
-}
-
-fn lease(alone: &mut Alone) -> Decision {
-    let part = protocol::part(alone).unwrap();
-    let (workers, _) = Part::of_lessees(part.node(), part.turn()).numbers(twitter()).unwrap();
-    let by = Holder { role: 1, application: [0; 64] };
-    let request = Request { key: twitter().key(), ticks: twitter().ticks(), workers, database: 5, last: None, by };
-    protocol::lease(alone, &request).unwrap()
-}
-
-/// Asks for a lease until one is granted, and waits as long as each answer says. Returns the worker and after how many
-/// microseconds there was a lease.
-fn first_lease(alone: &mut Alone) -> (u32, i64) {
-    let began = alone.now.get();
-    for _ in 0..10 {
-        match lease(alone) {
-            Decision::Granted { worker, .. } => return (worker, alone.now.get() - began),
-            Decision::Wait(wait) => _ = alone.at(alone.now.get() + wait),
-            answer => panic!("{answer:?}"),
-        }
-    }
-    panic!("no lease")
-}
-
-/// Nobody has leased anything of the new part. After a restart, earlier leases may not have ended.
-#[test]
-fn workers_are_leased_at_once_after_a_promotion_and_after_a_wait_after_a_restart() {
-    let (mut old, _) = primary();
-    let (first, waited) = first_lease(&mut old);
-    assert_eq!(waited, 0, "an hour has passed since the start");
-    let mut new = standby(&old).promoted();
-    new.at(old.now.get());
-    let (second, waited) = first_lease(&mut new);
-    assert_eq!(waited, 0);
-    assert!(first != second, "both servers have leased worker {first}");
-    let mut again = new.restarted();
-    protocol::part(&mut again).unwrap();
-    let (third, waited) = first_lease(&mut again);
-    assert!((WAIT..WAIT + 10 * SECOND).contains(&waited), "{waited}");
-    assert_eq!((third, WAIT), (second, 64 * SECOND), "the same part");
-    // Without its file, a server does not know that it was promoted.
-    let mut new = standby(&old).promoted();
-    new.file.replace(None);
-    new.at(old.now.get());
-    assert!((WAIT..).contains(&first_lease(&mut new).1));
 }

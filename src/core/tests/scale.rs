@@ -90,7 +90,7 @@ struct Cluster {
     primary: Alone,
     sessions: [Option<Session>; SLOTS],
     numbers: [u32; 2],
-    /// The steady clock; by how much the primary's clock is ahead of it; and when the latter was set.
+    /// The time that passes; by how much the primary's clock is ahead of it; and when the latter was set.
     time: i64,
     offset: i64,
     stepped: i64,
@@ -142,7 +142,6 @@ impl Cluster {
         self.primary.now.set(self.time + self.offset);
         let turn = self.turn();
         self.shown[turn] = self.shown[turn].max(self.time + self.offset);
-        self.primary.steady.set(self.time - NOON);
     }
 
     /// Timelines are numbered in sequence here.

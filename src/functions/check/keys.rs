@@ -1,12 +1,21 @@
-//! The check of keys: a dump by a role that may not read secrets lacks them.
+//! The check of keys: a dump by a role that may not read secrets lacks them, and a dump of some schemas lacks keys.
+
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::finding::Finding;
-use crate::seal::{find, names};
+use crate::error::listed;
+use crate::seal::{CREATE_OR_IMPORT, all};
 
-pub fn secrets() -> Finding {
-    let keys: Vec<_> = names().iter().filter_map(|name| find(name)).collect();
+/// Finds keys that lack a secret, and keys that objects name although they do not exist. `named` has the objects of each key.
+pub fn secrets(named: &BTreeMap<String, BTreeSet<String>>) -> Finding {
+    let keys = all();
     let faults = keys.iter().filter_map(|key| Some((&key.name, Finding::from(&key.ranges().err()?))));
-    let faults: Vec<_> = faults.collect();
+    let unknown = named.iter().filter(|(name, _)| !keys.iter().any(|key| key.name == **name));
+    let unknown = unknown.map(|(name, objects)| {
+        let objects = listed(objects.iter(), "others");
+        (name, Finding::wrong(format!("It does not exist, and is named in {objects}."), CREATE_OR_IMPORT))
+    });
+    let faults: Vec<_> = faults.chain(unknown).collect();
     let Some((_, Finding { hint, .. })) = faults.first() else {
         return Finding::fine(match keys.len() {
             0 => "There are no keys of public IDs.".to_owned(),

@@ -1,8 +1,10 @@
 //! flake_check: shows the state of a server before and after a change. It changes nothing, and every role may call it.
 
+mod ahead;
 mod finding;
 mod keys;
 mod layouts;
+mod leases;
 mod memory;
 mod node;
 mod uses;
@@ -11,6 +13,7 @@ use pgrx::prelude::*;
 
 use self::finding::Finding;
 use self::layouts::Layouts;
+use self::leases::leases;
 use self::memory::{library, marks, upgrade};
 use self::node::{fault, node_number, node_settings, turn};
 use self::uses::Uses;
@@ -37,10 +40,12 @@ fn flake_check() -> TableIterator<
         ("rates", uses.known(layouts.rates(in_force, configured, status.as_ref().map_or(0, |status| status.lanes)))),
         ("end of layouts", uses.known(layouts.ends(clock::now()))),
         ("layouts", uses.columns()),
+        ("greatest keys", ahead::greatest(&uses, clock::now())),
         ("marks", status.as_ref().map_or_else(unknown, |status| marks(status.ledger.as_ref(), clock::now()))),
         ("pg_upgrade", status.as_ref().map_or_else(unknown, |_| upgrade())),
         ("library", library()),
-        ("keys", keys::secrets()),
+        ("keys", keys::secrets(&uses.keys)),
+        ("leases", status.as_ref().map_or_else(unknown, |status| leases(status.ledger.as_ref(), clock::now()))),
         ("turn", status.as_ref().map_or_else(unknown, |_| turn())),
     ];
     TableIterator::new(findings.map(|(check, Finding { ok, detail, hint })| (check, ok, detail, hint)))

@@ -3,7 +3,7 @@
 
 #![allow(unsafe_code, reason = "reads what queries return")]
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ffi::CStr;
 
 use pgrx::prelude::*;
@@ -16,10 +16,11 @@ use crate::postgres::encoding::to_utf8_lossy;
 use crate::postgres::extension::{self, Extension};
 use crate::postgres::queries::{Queries, bytes};
 use crate::postgres::relation;
-use crate::postgres::stored_trees::{Argument, Column};
+use crate::postgres::stored_trees::{Argument, Call, Column};
+use crate::seal;
 
 /// How many findings are listed.
-const MOST_NAMED: usize = 10;
+pub const MOST_NAMED: usize = 10;
 
 /// The columns with the numbers $2 in the relations $1, and the columns that refer to them, also through others: the place in these
 /// arrays, the column's name, and its type.
@@ -66,6 +67,8 @@ pub struct Uses {
     pub snos: BTreeSet<bool>,
     functions: HashMap<pg_sys::Oid, Maker>,
     defaults: HashMap<Column, Maker>,
+    /// Names of keys of public IDs, with the objects that name them.
+    pub keys: BTreeMap<String, BTreeSet<String>>,
     /// Columns that are read, with the layouts and the objects that read them.
     read: HashMap<Column, BTreeSet<(String, String)>>,
     /// How many columns were found to hold IDs.
@@ -104,6 +107,10 @@ impl Uses {
                 "flake_next" | "flake_batch" => 0,
                 "flake_decode" | "flake_timestamp" | "flake_explain" | "flake_node" | "flake_cover" => 1,
                 "flake_during" => 2,
+                "flake_seal" | "flake_seal_uuid" | "flake_unseal" | "flake_unseal_or_error" => {
+                    self.add_sealing(call, &maker.object);
+                    continue;
+                }
                 "sno_next" => {
                     self.snos.insert(call.argument(1).is_some());
                     continue;
@@ -130,6 +137,17 @@ impl Uses {
             let of = self.functions.entry(function).or_default();
             of.layouts.extend(maker.layouts);
             of.calls.extend(maker.calls);
+        }
+    }
+
+    /// A call that seals reads its column by the layout of the key.
+    fn add_sealing(&mut self, call: &Call, object: &str) {
+        let Some(Argument::Constant(key)) = call.argument(1) else { return };
+        let Ok(name) = str::from_utf8(key) else { return };
+        self.keys.entry(name.to_owned()).or_default().insert(object.to_owned());
+        let layout = seal::find(name).and_then(|key| Some(key.shown().ok()?.layout));
+        if let (Some(&Argument::Column(id)), Some(layout)) = (call.argument(0), layout) {
+            self.read.entry(id).or_default().insert((layout, format!("{object}, with key \"{name}\",")));
         }
     }
 
@@ -176,6 +194,13 @@ impl Uses {
         layouts
     }
 
+    /// Returns the columns whose default makes IDs of one layout.
+    pub fn made(&self) -> impl Iterator<Item = (Column, String)> {
+        let defaults = self.defaults.iter().filter(|(_, default)| !default.computes);
+        let made = defaults.map(|(&column, default)| (column, self.made_by(default)));
+        made.filter_map(|(column, of)| Some((column, of.first().filter(|_| of.len() == 1)?.clone())))
+    }
+
     /// Reports columns that are read by another layout than the one of their default, or that are too small for it.
     pub fn columns(&self) -> Finding {
         if self.wrong.is_empty() {
@@ -189,7 +214,8 @@ impl Uses {
         let named = named.chain((more > 0).then(|| format!("There are {more} more.")));
         Finding::wrong(
             named.collect::<Vec<_>>().join(" "),
-            "Name the layout of the column in each function that reads its IDs, and use columns of type bigint.",
+            "Name the layout of the column in each function that reads its IDs, seal them by a key of that layout, and use \
+             columns of type bigint.",
         )
     }
 
@@ -209,7 +235,7 @@ fn is_same(one: &str, other: &str) -> bool {
 }
 
 /// Returns a text of a row.
-fn text(value: Option<pg_sys::Datum>) -> String {
+pub fn text(value: Option<pg_sys::Datum>) -> String {
     // SAFETY: the queries above return texts of rows that exist.
     to_utf8_lossy(unsafe { bytes(value) }.unwrap_or_default()).into_owned()
 }

@@ -1,4 +1,7 @@
 //! The key of a table, read from the catalog, and the reasons why it cannot be converted.
+use std::str::FromStr;
+
+use flake_core::Layout;
 use pgrx::PgSqlErrorCode::*;
 use pgrx::datum::DatumWithOid;
 use pgrx::prelude::*;
@@ -63,11 +66,13 @@ const REFERENCES: &str = "
     FROM referring r JOIN pg_catalog.pg_attribute a ON a.attrelid OPERATOR(pg_catalog.=) r.relation AND a.attnum OPERATOR(pg_catalog.=) r.number";
 
 /// Columns in the table's schema that look by their name as if they referred to the key, without a foreign key, with their types.
-/// They belong to the caller.
+/// They belong to the caller. An array has a plural.
 const LOOKALIKES: &str = "
-    SELECT ARRAY[pg_catalog.concat(a.attrelid::pg_catalog.regclass, '.', pg_catalog.quote_ident(a.attname)), a.atttypid::pg_catalog.text]
+    SELECT ARRAY[pg_catalog.concat(a.attrelid::pg_catalog.regclass, '.', pg_catalog.quote_ident(a.attname)), a.atttypid::pg_catalog.text,
+                 a.atttypmod::pg_catalog.text]
     FROM pg_catalog.pg_class t JOIN pg_catalog.pg_attribute k ON k.attrelid OPERATOR(pg_catalog.=) t.oid AND k.attnum OPERATOR(pg_catalog.=) $2
-    JOIN pg_catalog.pg_attribute a ON pg_catalog.lower(pg_catalog.replace(a.attname, '_', '')) OPERATOR(pg_catalog.=) ANY (ARRAY[
+    JOIN pg_catalog.pg_attribute a
+      ON pg_catalog.regexp_replace(pg_catalog.lower(pg_catalog.replace(a.attname, '_', '')), 's$', '') OPERATOR(pg_catalog.=) ANY (ARRAY[
         pg_catalog.lower(pg_catalog.replace(pg_catalog.concat(t.relname, k.attname), '_', '')),
         pg_catalog.lower(pg_catalog.replace(pg_catalog.concat(pg_catalog.regexp_replace(t.relname, 's$', ''), k.attname), '_', ''))])
     JOIN pg_catalog.pg_class c ON c.oid OPERATOR(pg_catalog.=) a.attrelid AND c.relkind OPERATOR(pg_catalog.=) ANY (ARRAY['r', 'p'])
@@ -99,6 +104,8 @@ pub struct Key {
     pub number: i16,
     pub default: Option<Vec<u8>>,
     pub is_identity: bool,
+    /// Whether clients cannot choose keys.
+    pub is_always: bool,
 }
 
 impl Key {
@@ -182,6 +189,7 @@ impl Key {
             number,
             default: default.clone(),
             is_identity: !identity.is_empty(),
+            is_always: identity == b"a",
         })
     }
 }
@@ -214,19 +222,25 @@ fn refuse_kind(table: &str, is: &str) -> ! {
     unconvertible(table, ERRCODE_WRONG_OBJECT_TYPE).detail(is).hint(hint).raise()
 }
 
+/// Returns the number in a text of a row.
+fn number<T: FromStr>(row: &Texts, place: usize) -> Option<T> {
+    to_utf8_lossy(row.get(place)?.as_ref()?).parse().ok()
+}
+
 /// Returns the columns that IDs do not fit into; the second text of each is its type.
 fn narrow(mut columns: Vec<Texts>) -> Vec<Texts> {
-    columns.retain(|column| {
-        let of = column.get(1).and_then(|of| to_utf8_lossy(of.as_ref()?).parse::<u32>().ok());
-        of.is_some_and(|of| is_narrow(relation::base_type(of.into())))
-    });
+    columns.retain(|column| number::<u32>(column, 1).is_some_and(|of| is_narrow(relation::base_type(of.into()))));
     columns
 }
 
-/// Returns columns that are too small for IDs and may refer to the key without a foreign key.
-pub fn lookalikes(client: &mut SpiClient<'_>, key: &Key) -> Result<Vec<String>, SpiError> {
-    let columns = qualified(|| rows(client, LOOKALIKES, &[key.oid.into(), key.number.into()]))?;
-    Ok(names(narrow(columns)))
+/// Returns columns that are too small for IDs of a layout and may refer to the key without a foreign key.
+pub fn lookalikes(client: &mut SpiClient<'_>, key: &Key, layout: &Layout) -> Result<Vec<String>, SpiError> {
+    let mut columns = qualified(|| rows(client, LOOKALIKES, &[key.oid.into(), key.number.into()]))?;
+    columns.retain(|column| {
+        let of = number::<u32>(column, 1).zip(number::<i32>(column, 2));
+        of.is_some_and(|(of, modifier)| relation::integers(of.into(), modifier) < 1 << layout.width())
+    });
+    Ok(names(columns))
 }
 
 /// Raises the error if a query of the catalog returns other columns than expected.

@@ -5,6 +5,7 @@
 //! that all keys are below the next ID. It does the same before it takes the lock, because finding the greatest key can take long.
 #![allow(unsafe_code, reason = "makes a row")]
 
+mod clients;
 mod constraints;
 mod key;
 mod statements;
@@ -16,6 +17,7 @@ use pgrx::PgSqlErrorCode::*;
 use pgrx::prelude::*;
 use pgrx::spi::{SpiClient, SpiError, quote_literal};
 
+use self::clients::{require_choosable, warn_of_sequences};
 use self::constraints::require_allowed;
 use self::key::{Key, NOT_READY, lookalikes, unconvertible};
 use self::statements::{command, rows, run};
@@ -38,21 +40,21 @@ use crate::session::layout_source::LayoutSource;
 use crate::session::next_id;
 use crate::session::stores::LAYOUTS;
 
-entry_point!(flake_convert(table: pg_sys::Oid, layout: Text<'_>), |call| {
+entry_point!(flake_convert(table: pg_sys::Oid, layout: Text<'_>, force: bool), |call| {
     // SAFETY: nothing is borrowed that an error could leave borrowed.
     unsafe {
         pg_sys::panic::pgrx_extern_c_guard(|| {
             // A misspelled to_regclass(…) is NULL, and must not look like a converted table.
             if let Some(number) = call.first_null() {
                 let why = "There is no table to convert, or no layout to convert it to.";
-                null_argument(["relation", "layout"][number], why).raise();
+                null_argument(["relation", "layout", "force"][number], why).raise();
             }
-            convert(call, table, layout.bytes())
+            convert(call, table, layout.bytes(), force)
         })
     }
 });
 
-fn convert(call: Call, table: pg_sys::Oid, layout: &[u8]) -> pg_sys::Datum {
+fn convert(call: Call, table: pg_sys::Oid, layout: &[u8], force: bool) -> pg_sys::Datum {
     recovery::refuse(c"flake_convert()");
     let layout = by_name(layout);
     let flake = extension::find(c"flake").ok_or_else(ledger::no_page).or_raise();
@@ -60,11 +62,15 @@ fn convert(call: Call, table: pg_sys::Oid, layout: &[u8]) -> pg_sys::Datum {
         let key = Key::of(client, table, flake)?;
         let name = to_utf8_lossy(&key.table).into_owned();
         check(&name, layout);
+        if !force {
+            require_choosable(client, &key)?;
+        }
         // If many rows were deleted, it takes long to find the greatest key. No session waits for the lock yet.
         let first = floor(&name, layout);
         require_below(client, &key, layout, first, i64::MIN)?;
         require_allowed(client, &key, first)?;
-        warn_of(&name, &lookalikes(client, &key)?);
+        warn_of(&name, &lookalikes(client, &key, layout)?);
+        warn_of_sequences(client, &key)?;
         run(client, [b"LOCK TABLE ", &key.table[..], b" IN ACCESS EXCLUSIVE MODE"].concat())?;
         let key = Key::of(client, table, flake)?;
         let first = floor(&name, layout);
@@ -121,7 +127,7 @@ fn warn_of(table: &str, columns: &[String]) {
         warning(
             format!("columns may be too small for IDs of {table}"),
             Some(&format!("By their names, these columns refer to its key, without a foreign key: {shown}{more}.")),
-            "If they do refer to it, change their types to bigint before you insert rows.",
+            "If they do refer to it, change their types to bigint, or bigint[], before you insert rows.",
         );
     }
 }

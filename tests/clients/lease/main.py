@@ -1,6 +1,7 @@
-"""Runs examples/lease/lease.py. `vectors` computes tests/vectors/lease.csv again, `time` prints how many nanoseconds an ID
-takes, and `load` makes IDs until its input ends, then prints them with the leases that it got through psql or through the
-socket LESSOR. SIGUSR1 makes `load` fork, and the child prints to a file of its own. SIGUSR2 sets the clock that it sees."""
+"""Runs the package of Python. `vectors` computes tests/vectors/lease.csv again, `seal` computes tests/vectors/seal.csv, `time`
+prints how many nanoseconds an ID takes, and `load` makes IDs until its input ends, then prints them with the leases that it got
+through psql or through the socket LESSOR. SIGUSR1 makes `load` fork, and the child prints to a file of its own. SIGUSR2 sets the
+clock that it sees."""
 
 import json
 import os
@@ -11,9 +12,15 @@ import subprocess
 import sys
 import threading
 import time
+import uuid
 
-import lease
-from lease import Ids, Row, Window
+from pgflake import Ids, InvalidID, Key, NoLease, lessee
+from pgflake.database import COLUMNS, Database
+from pgflake.window import SECOND, Row, Window
+
+
+def row(fields):
+    return Row(fields[0] or None, *(int(field or 0) for field in fields[1:]))
 
 
 def vectors():
@@ -22,22 +29,39 @@ def vectors():
         if kind == "window":
             window = Window()
         elif kind == "answered":
-            sent, came, wall, *row = map(int, fields)
-            window.answered(Row(*row), sent, came, wall)
+            window.answered(row(fields[3:]), *map(int, fields[:3]))
         elif kind == "failed":
-            window.failed(int(fields[0]))
+            window.failed(int(fields[0]), int(fields[1]))
+        elif kind == "release":
+            token, last = window.release()
+            line = f"release,{token or ''},{last or ''}"
         elif kind == "id":
             made = window.id(int(fields[0]), lambda fields=fields: int(fields[1]))
             line = f"id,{fields[0]},{fields[1]},{'' if made is None else made}"
         elif kind == "asks":
-            ask = window.asks(int(fields[0]), int(fields[1]))
-            line = f"asks,{fields[0]},{fields[1]},{'' if ask is None else 'new' if ask[0] is None else '{} {}'.format(*ask)}"
+            is_due = window.asks(int(fields[0]), int(fields[1]))
+            line = f"asks,{fields[0]},{fields[1]},{(window.token or 'new') if is_due else ''}"
         print(line)
 
 
+def seal():
+    for line in sys.stdin:
+        secret, number, sealed, _ = line.rstrip("\n").split(",")
+        key = Key("usr", bytes.fromhex(secret))
+        block = key.seal_uuid(int(number)) if number else uuid.UUID(sealed)
+        try:
+            opened = key.unseal_uuid(block)
+            text = key.seal(opened)
+            assert key.unseal(text) == opened
+            print(secret, opened, block, text.removeprefix("usr_"), sep=",")
+        except InvalidID:
+            print(secret, "", block, "", sep=",")
+
+
 def timed():
-    now = lease.wall()
-    ids, best = Ids("fake", lambda *_: Row(1, now // 1000, now, 22, 1 << 21, 1 << 21, 0, 1000, now, now + 10**10, 0)), 10**9
+    now = lessee.wall()
+    Database.lease = lambda *_: Row(None, 0, 1, 1, now // 1000, now, 22, 1 << 21, 0, 1 << 21, 0, 1000, now, now + 10**10)
+    ids, best = Ids("fake"), 10**9
     for _ in range(200):
         ids.next()
         began = time.perf_counter_ns()
@@ -55,18 +79,18 @@ def ask_socket(*arguments):
         return Row(*json.loads(lessor.makefile().readline()))
 
 
-def ask_psql(layout, worker, until):
-    query = lease.QUERY % (f"'{layout}'", *("NULL" if value is None else value for value in (worker, until)))
+def ask_psql(layout, token):
+    query = f"SELECT {COLUMNS} FROM flake_lease('{layout}', {token or 'NULL'}::bigint)"
     done = subprocess.run(["psql", "-XAtqc", query], check=False, capture_output=True, text=True)
     if done.returncode:
         raise RuntimeError(done.stderr.strip())
-    return Row(*(int(field or 0) for field in done.stdout.strip().split("|")))
+    return row(done.stdout.strip().split("|"))
 
 
-def ask(*arguments):
+def ask(_, *arguments):
     row = (ask_socket if "LESSOR" in os.environ else ask_psql)(*arguments)
-    if not row.wait:
-        say([f"window {row.worker} {row.tick_from} {row.tick_until}"])
+    if row.reason is None:
+        say([f"window {row.low} {row.tick_from} {row.tick_until} {row.count}"])
     return row
 
 
@@ -90,14 +114,15 @@ def fork():
 
 
 def set_clock(seconds):
-    lease.wall = lambda: time.time_ns() // 1000 + seconds * lease.SECOND
+    lessee.wall = lambda: time.time_ns() // 1000 + seconds * SECOND
 
 
 def load():
     asked = []
     signal.signal(signal.SIGUSR1, lambda *_: asked.append(True))
     signal.signal(signal.SIGUSR2, lambda *_: set_clock(random.choice([-3600, -2, 0, 2, 3600])))
-    ids = Ids("twitter", ask)
+    Database.lease = ask
+    ids = Ids("twitter")
     end_with_input()
     while True:
         if asked:
@@ -105,9 +130,9 @@ def load():
             fork()
         try:
             say([ids.next() for _ in range(10)])
-        except RuntimeError as problem:
+        except NoLease as problem:
             say([f"none {time.time_ns() // 1000} {problem.__cause__}".replace("\n", " ")])
         time.sleep(0.02)
 
 
-{"vectors": vectors, "time": timed, "load": load}[sys.argv[1]]()
+{"vectors": vectors, "seal": seal, "time": timed, "load": load}[sys.argv[1]]()

@@ -1,5 +1,6 @@
-//! Runs examples/lease/lease.rs as main.py runs lease.py.
-#[path = "../../../examples/lease/lease.rs"]
+//! Runs clients/rust/lease.rs as main.py runs the package of Python.
+#[allow(dead_code)] // it uses no RELEASE
+#[path = "../../../clients/rust/lease.rs"]
 mod lease;
 
 use std::io::{Read, Write, stdin, stdout};
@@ -7,22 +8,25 @@ use std::process::{Command, exit};
 use std::thread::{sleep, spawn};
 use std::time::{Duration, Instant};
 
-use lease::{Ids, Row, Window};
+use lease::{Failure, Ids, Lessor, Row, Window};
 
-fn row<'a>(fields: impl Iterator<Item = &'a str>) -> Row {
-    let n: Vec<i64> = fields.map(|field| field.parse().unwrap_or(0)).collect();
+fn row(fields: &[&str]) -> Row {
+    let n: Vec<i64> = fields.iter().map(|field| field.parse().unwrap_or(0)).collect();
     Row {
-        worker: n[0] as i32,
-        tick_from: n[1],
-        tick_until: n[2],
-        shift: n[3] as i32,
-        low: n[4],
-        count: n[5] as i32,
-        epoch: n[6],
-        tick: n[7],
-        now: n[8],
-        until: n[9],
-        wait: n[10],
+        reason: Some(fields[0].to_string()).filter(|reason| !reason.is_empty()),
+        wait: n[1],
+        token: n[2],
+        worker: n[3],
+        tick_from: n[4],
+        tick_until: n[5],
+        shift: n[6] as i32,
+        low: n[7],
+        step: n[8] as i32,
+        count: n[9],
+        epoch: n[10],
+        tick: n[11],
+        now: n[12],
+        until: n[13],
     }
 }
 
@@ -38,27 +42,47 @@ fn vectors() {
                 None
             }
             "answered" => {
-                let _ = window.answered(row(f[4..].iter().copied()), number(1), number(2), number(3));
+                let _ = window.answered(row(&f[4..]), number(1), number(2), number(3));
                 None
             }
             "failed" => {
-                window.failed(number(1));
+                window.failed(number(1), number(2));
                 None
             }
             "id" => Some(window.id(number(1), || number(2)).map_or(String::new(), |id| id.to_string())),
-            _ => Some(match window.asks(number(1), number(2)) {
-                None => String::new(),
-                Some(None) => String::from("new"),
-                Some(Some((worker, until))) => format!("{worker} {until}"),
+            "release" => {
+                let text = |number: Option<i64>| number.map_or(String::new(), |number| number.to_string());
+                let (token, last) = window.release();
+                println!("release,{},{}", text(token), text(last));
+                continue;
+            }
+            _ => Some(match (window.asks(number(1), number(2)), window.token) {
+                (false, _) => String::new(),
+                (true, None) => String::from("new"),
+                (true, Some(token)) => token.to_string(),
             }),
         };
         println!("{}", result.map_or(line.clone(), |result| format!("{},{},{},{result}", f[0], f[1], f[2])));
     }
 }
 
+/// A database that is none.
+struct Fake<L>(L);
+
+impl<L: FnMut(&str, Option<i64>) -> Result<Row, Failure> + Send + 'static> Lessor for Fake<L> {
+    fn lease(&mut self, layout: &str, token: Option<i64>) -> Result<Row, Failure> {
+        (self.0)(layout, token)
+    }
+
+    fn release(&mut self, _: &str, _: i64, _: Option<i64>) -> Result<(), Failure> {
+        Ok(())
+    }
+}
+
 fn timed() {
     let now = lease::wall();
     let row = Row {
+        token: 1,
         worker: 1,
         tick_from: now / 1000,
         tick_until: now,
@@ -70,9 +94,11 @@ fn timed() {
         until: now + 10_000_000_000,
         ..Row::default()
     };
-    let ids = Ids::new("fake", Duration::from_secs(5), move |_, _, _| Ok(row));
+    // The server's clock advances.
+    let later = move |_: &str, _: Option<i64>| Ok(Row { now: lease::wall(), ..row.clone() });
+    let ids = Ids::new("fake", Duration::from_secs(5), Fake(later));
     let mut best = u128::MAX;
-    for _ in 0..1000 {
+    for _ in 0..500 {
         let began = Instant::now();
         for _ in 0..10_000 {
             ids.next().unwrap();
@@ -87,22 +113,27 @@ fn say(lines: &str) {
     output.write_all(lines.as_bytes()).and_then(|()| output.flush()).unwrap_or_else(|_| exit(0));
 }
 
+fn failure(cause: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Failure {
+    Failure { refused: false, cause: cause.into() }
+}
+
+fn asked(layout: &str, token: Option<i64>) -> Result<Row, Failure> {
+    let token = token.map_or_else(|| String::from("NULL"), |token| token.to_string());
+    let query = lease::LEASE.replace("$1, $2", &format!("'{layout}', {token}::bigint")).replace("protocol, ", "");
+    let done = Command::new("psql").args(["-XAtqc", &query]).output().map_err(failure)?;
+    if !done.status.success() {
+        return Err(failure(String::from_utf8_lossy(&done.stderr)));
+    }
+    let answer = String::from_utf8(done.stdout).map_err(failure)?;
+    let row = row(&answer.trim().split('|').collect::<Vec<_>>());
+    if row.reason.is_none() {
+        say(&format!("window {} {} {} {}\n", row.low, row.tick_from, row.tick_until, row.count));
+    }
+    Ok(row)
+}
+
 fn load() {
-    let ids = Ids::new("twitter", Duration::from_secs(5), |layout, worker, until| {
-        let null = || String::from("NULL");
-        let worker = worker.map_or_else(null, |worker| worker.to_string());
-        let until = until.map_or_else(null, |until| until.to_string());
-        let query = lease::QUERY.replace("$1, $2, $3", &format!("'{layout}', {worker}, {until}"));
-        let done = Command::new("psql").args(["-XAtqc", &query]).output()?;
-        if !done.status.success() {
-            return Err(String::from_utf8_lossy(&done.stderr).into());
-        }
-        let row = row(String::from_utf8(done.stdout)?.trim().split('|'));
-        if row.wait == 0 {
-            say(&format!("window {} {} {}\n", row.worker, row.tick_from, row.tick_until));
-        }
-        Ok(row)
-    });
+    let ids = Ids::new("twitter", Duration::from_secs(5), Fake(asked));
     spawn(|| {
         let _ = stdin().read_to_end(&mut Vec::new());
         exit(0)
@@ -113,7 +144,7 @@ fn load() {
             match ids.next() {
                 Ok(id) => made += &format!("{id}\n"),
                 Err(problem) => {
-                    made += &format!("none {} {}\n", lease::wall(), problem.replace('\n', " "));
+                    made += &format!("none {} {}\n", lease::wall(), problem.to_string().replace('\n', " "));
                     break;
                 }
             }

@@ -9,45 +9,54 @@ import random
 
 SECOND, HELD, LATE = 10**6, 5 * 10**6, 2 * 10**6
 START = 1_790_000_000 * SECOND
-# Columns: shift, count, epoch, tick length. Rows: twitter, few IDs in a tick, ticks of a second, negative IDs.
+# Columns: shift, step, count, epoch, tick length. Rows: twitter, few IDs in a tick, ticks of a second, negative IDs, the worker
+# below the sequence, workers of more than 2^53.
 LAYOUTS = [
-    (22, 4096, 1288834974657000, 1000),
-    (12, 3, 1609459200000000, 1000),
-    (20, 2, 1609459200000000, SECOND),
-    (23, 2, 0, 1000),
+    (22, 0, 4096, 1288834974657000, 1000),
+    (12, 0, 3, 1609459200000000, 1000),
+    (20, 0, 2, 1609459200000000, SECOND),
+    (23, 0, 2, 0, 1000),
+    (24, 16, 3, 1409529600000000, 10_000),
+    (56, 0, 2, 1789996000000000, 32 * SECOND),
 ]
 
 
 class Client:
     def __init__(self, layout):
-        self.shift, self.count, self.epoch, self.length = layout
+        self.shift, self.step, self.count, self.epoch, self.length = layout
         self.chain, self.used, self.ask, self.due = [], [], None, 0
         self.lines = ["window"]
 
-    def answered(self, sent, came, wall, worker, start, end, now, until, wait=0):
-        row = [0] * 11
-        row[8], row[10] = now, wait
-        if not wait:
-            row = [worker, start, end, self.shift, worker * self.count, self.count, self.epoch, self.length, now, until, 0]
-        self.lines.append(f"answered,{sent},{came},{wall},{','.join(map(str, row))}")
-        if wait:
-            self.due = came + min(wait, HELD)
-        elif came > sent + LATE:
-            self.lose(came)
+    def low(self, worker):
+        return worker if self.step else worker * self.count
+
+    def granted(self, sent, came, wall, token, worker, start, end, now, until):
+        row = ["", 0, token, worker, start, end, self.shift, self.low(worker), self.step, self.count, self.epoch, self.length]
+        self.lines.append(f"answered,{sent},{came},{wall},{','.join(map(str, [*row, now, until]))}")
+        if came > sent + LATE:
+            self.ask, self.due = None, came + SECOND
         else:
             if not self.chain or (self.chain[-1]["worker"], self.chain[-1]["end"]) != (worker, start):
                 self.chain = []
             self.chain.append({"worker": worker, "start": start, "end": end, "now": now, "came": came, "wall": wall})
-            self.ask, self.due = (worker, until), sent + min(HELD, (until - now) // 2)
+            self.ask, self.due = token, sent + min(HELD, (until - now) // 2)
             if all(tick >= end for tick, _ in self.used[-1:]):
                 self.used = []
 
-    def lose(self, steady):
-        self.ask, self.due = None, steady + SECOND
+    def refused(self, came, wall, now, reason, wait):
+        self.lines.append(f"answered,{came},{came},{wall},{reason},{wait},0,0,0,0,0,0,0,0,0,0,{now},0")
+        self.ask = None if reason == "lost" else self.ask
+        self.due = came + min(wait, HELD)
 
-    def failed(self, steady):
-        self.lines.append(f"failed,{steady}")
-        self.lose(steady)
+    def failed(self, steady, pause):
+        """The server says which token was used, so the same is tried again."""
+        self.lines.append(f"failed,{steady},{pause}")
+        self.due = steady + pause
+
+    def release(self):
+        """A lease ends after the last ID."""
+        self.lines.append(f"release,{self.ask or ''},{self.used[-1][0] if self.used else ''}")
+        self.chain, self.ask = [], None
 
     def leave_if_parted(self, steady, wall):
         """Drops the lease if one of the two clocks has advanced a second more than the other since the lease was granted."""
@@ -71,13 +80,14 @@ class Client:
             free = set(range(self.count)) - {n for used, n in self.used if used == tick}
             if free and any(window["start"] <= tick < window["end"] for window in self.chain):
                 self.used.append((tick, min(free)))
-                bits = f"{tick:b}" + f"{self.chain[-1]['worker'] * self.count + min(free):0{self.shift}b}"
+                number = self.low(self.chain[-1]["worker"]) + (min(free) << self.step)
+                bits = f"{tick:b}" + f"{number:0{self.shift}b}"
                 made = int.from_bytes(int(bits, 2).to_bytes(8, "big"), "big", signed=True)
         self.lines.append(f"id,{steady},{wall},{made}")
 
     def asks(self, steady, wall):
         self.leave_if_parted(steady, wall)
-        ask = "" if steady < self.due else "new" if self.ask is None else f"{self.ask[0]} {self.ask[1]}"
+        ask = "" if steady < self.due else self.ask or "new"
         self.lines.append(f"asks,{steady},{wall},{ask}")
 
 
@@ -103,10 +113,12 @@ class Story:
         until = (instant or now) + duration
         self.pass_time(network // 2)
         start, self.worker, self.end, self.until = self.tick(instant or now) + gap, worker, self.tick(until), until
-        self.client.answered(sent, self.steady, self.wall, worker, start, self.end, now, until)
+        token = self.choose.randrange(1, 2**63)
+        self.client.granted(sent, self.steady, self.wall, token, worker, start, self.end, now, until)
 
     def new(self, **options):
-        self.grant(self.choose.randrange(1, 64), None, self.choose.choice([4, 10, 10]) * SECOND, **options)
+        worker = self.choose.randrange(1, 64) << (48 if self.client.shift == 56 else 0)
+        self.grant(worker, None, self.choose.choice([4, 10, 10]) * SECOND, **options)
 
     def renew(self, **options):
         left = max(self.until, self.server)
@@ -120,8 +132,8 @@ class Story:
     def step(self):
         client, choose = self.client, self.choose
         kinds = {
-            "ids": 40, "asks": 15, "asks when it is due": 5, "new": 4, "renew": 15, "gap": 2, "late": 2, "wait": 3, "failed": 3,
-            "stop": 3, "clock": 2, "server's clock": 2,
+            "ids": 40, "asks": 15, "asks when it is due": 5, "new": 4, "renew": 15, "gap": 2, "late": 2, "wait": 3, "lost": 2,
+            "failed": 3, "release": 3, "stop": 3, "clock": 2, "server's clock": 2,
         }  # fmt: skip
         kind = choose.choices(list(kinds), kinds.values())[0]
         self.pass_time(choose.choice([1, 300, 1000, 30_000, 700_000, 3 * SECOND]))
@@ -143,9 +155,13 @@ class Story:
             self.renew(network=LATE + choose.choice([-2, 0, 2, 30 * SECOND]))
         elif kind == "wait":
             wait = choose.choice([1, 2 * SECOND, 63 * SECOND])
-            client.answered(self.steady, self.steady, self.wall, 0, 0, 0, self.server, 0, wait=wait)
+            client.refused(self.steady, self.wall, self.server, choose.choice(["starting", "exhausted", "clock"]), wait)
+        elif kind == "lost":
+            client.refused(self.steady, self.wall, self.server, "lost", 0)
         elif kind == "failed":
-            client.failed(self.steady)
+            client.failed(self.steady, choose.choice([SECOND, 30 * SECOND]))
+        elif kind == "release":
+            client.release()
         elif kind == "stop":
             self.pass_time(choose.choice([9, 12, 70]) * SECOND)
         elif kind == "clock":

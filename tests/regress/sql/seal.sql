@@ -1,5 +1,5 @@
 -- Public IDs: keys, and what they seal.
-SELECT flake_create_key('usr');
+SELECT flake_create_key('usr', 'twitter');
 SELECT flake_seal(7, 'usr') ~ '^usr_[0-7][0-9a-hjkmnp-tv-z]{25}$' AS text, flake_seal(7, 'usr') = flake_seal(7, 'usr') AS again,
        flake_seal_uuid(7, 'usr')::text ~ '^.{14}8.{4}[89ab]' AS version_8;
 SELECT count(DISTINCT sealed), bool_and(flake_unseal(sealed, 'usr') = id) AS opened, bool_and(flake_unseal(uuid, 'usr') = id) AS uuid_opened,
@@ -12,7 +12,7 @@ CREATE TEMPORARY TABLE vectors (secret text, id bigint, uuid uuid, text text);
 \getenv srcdir PG_ABS_SRCDIR
 \set load '\\copy vectors FROM ''' :srcdir '/../vectors/seal.csv'' WITH (FORMAT csv, HEADER)'
 :load
-SELECT flake_import_key('vectors' || repeat('x', n::int), decode(secret, 'hex'))
+SELECT flake_import_key('vectors' || repeat('x', n::int), decode(secret, 'hex'), 'twitter')
 FROM (SELECT secret, row_number() OVER (ORDER BY secret) FROM vectors GROUP BY secret) s(secret, n);
 SELECT count(*) FILTER (WHERE v.id IS NOT NULL) AS sealed, count(*) FILTER (WHERE v.id IS NULL) AS refused,
        bool_and(flake_seal_uuid(v.id, k.name) = v.uuid AND flake_seal(v.id, k.name) = k.name || '_' || v.text) AS same,
@@ -45,17 +45,17 @@ EXECUTE by_public_id('vectorsx_75ddtqrrhdhagam34yy93n037h');
 
 -- Rotation: IDs keep their public names.
 SELECT flake_seal(999, 'vectorsx') AS below, flake_seal(1000, 'vectorsx') AS above \gset
-SELECT flake_rotate_key('vectorsx', 1000);
+SELECT flake_rotate_key('vectorsx', 1000, true);
 SELECT flake_seal(999, 'vectorsx') = :'below' AS below_kept, flake_seal(1000, 'vectorsx') <> :'above' AS above_changed,
        flake_unseal(:'below', 'vectorsx') AS below, flake_unseal(:'above', 'vectorsx') AS by_the_secret_of_others,
        flake_unseal(flake_seal(1000, 'vectorsx'), 'vectorsx') AS above;
-SELECT flake_rotate_key('vectorsx', 1000);
-SELECT flake_rotate_key('vectorsx', 2000), flake_rotate_key('vectorsx', 3000);
+SELECT flake_rotate_key('vectorsx', 1000, true);
+SELECT flake_rotate_key('vectorsx', 2000, true), flake_rotate_key('vectorsx', 3000, true);
 SELECT count(DISTINCT flake_seal(id, 'vectorsx')), bool_and(flake_unseal(flake_seal(id, 'vectorsx'), 'vectorsx') = id)
 FROM unnest(ARRAY[-1, 999, 1000, 1999, 2000, 2999, 3000, 9223372036854775807]) id;
-SELECT flake_rotate_key('vectorsx', 4000);
+SELECT flake_rotate_key('vectorsx', 4000, true);
 BEGIN;
-SELECT flake_rotate_key('usr', 1000);
+SELECT flake_rotate_key('usr', 1000, true);
 SELECT flake_seal(1000, 'usr') AS rolled_back \gset
 ROLLBACK;
 SELECT flake_unseal(:'rolled_back', 'usr') AS rolled_back;
@@ -65,9 +65,9 @@ SELECT srvname, regexp_replace(unnest(srvoptions), '[0-9a-f]{16}$', '…') AS sh
 FROM pg_foreign_server JOIN pg_foreign_data_wrapper w ON w.oid = srvfdw WHERE fdwname = 'flake_key' ORDER BY 1, 2;
 
 -- Mistakes.
-SELECT flake_create_key('usr');
-SELECT flake_import_key('other', decode(min(secret), 'hex')) FROM vectors;
-SELECT flake_rotate_key('usr', -9223372036854775808);
+SELECT flake_create_key('usr', 'twitter');
+SELECT flake_import_key('other', decode(min(secret), 'hex'), 'twitter') FROM vectors;
+SELECT flake_rotate_key('usr', -9223372036854775808, true);
 CREATE SERVER mistake FOREIGN DATA WRAPPER flake_key;
 CREATE SERVER mistake FOREIGN DATA WRAPPER flake_key OPTIONS (key2 'aes128-uuid8 -9223372036854775808 0011223344556677');
 ALTER USER MAPPING FOR PUBLIC SERVER usr OPTIONS (SET key1 'no secret');
@@ -82,11 +82,11 @@ DROP USER MAPPING FOR CURRENT_USER SERVER usr;
 -- A secret that is missing or another one is noticed, and can be put back.
 ALTER USER MAPPING FOR PUBLIC SERVER vectorsxx OPTIONS (SET key1 '00112233445566778899aabbccddeeff');
 SELECT flake_seal(1, 'vectorsxx');
-SELECT flake_import_key('vectorsxx', decode(secret, 'hex')) FROM (SELECT DISTINCT secret FROM vectors ORDER BY 1 OFFSET 1 LIMIT 1) s;
+SELECT flake_import_key('vectorsxx', decode(secret, 'hex'), 'twitter') FROM (SELECT DISTINCT secret FROM vectors ORDER BY 1 OFFSET 1 LIMIT 1) s;
 DROP USER MAPPING FOR PUBLIC SERVER vectorsxx;
 SELECT flake_seal(1, 'vectorsxx');
 SELECT name, ok, detail, hint FROM flake_check() WHERE name = 'keys';
-SELECT flake_import_key('vectorsxx', decode(secret, 'hex')) FROM (SELECT DISTINCT secret FROM vectors ORDER BY 1 OFFSET 1 LIMIT 1) s;
+SELECT flake_import_key('vectorsxx', decode(secret, 'hex'), 'twitter') FROM (SELECT DISTINCT secret FROM vectors ORDER BY 1 OFFSET 1 LIMIT 1) s;
 SELECT name, ok, detail, hint FROM flake_check() WHERE name = 'keys';
 
 -- A key that something names is not dropped.

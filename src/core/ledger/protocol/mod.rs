@@ -52,7 +52,7 @@ use crate::Part;
 use crate::instant::NEVER;
 
 pub use self::horizons::bind;
-pub use self::lease::lease;
+pub use self::lease::{lease, release};
 pub use self::operator::{Acceptance, accept, start_above};
 pub use self::page::{confirm, marks_of, record_mark};
 pub use self::sessions::{join, leave};
@@ -81,7 +81,7 @@ fn begun<H: Host>(host: &mut H) -> Result<Ledger, H::Error> {
             Some(bytes) => Some(newest(&bytes)?),
             None => None,
         };
-        let (now, steady) = (writer.now(), writer.steady());
+        let now = writer.now();
         let started_at = writer.lock(|state| state.started_at);
         let ledger = Ledger::begin(&Facts {
             now,
@@ -95,7 +95,6 @@ fn begun<H: Host>(host: &mut H) -> Result<Ledger, H::Error> {
         });
         writer.lock(|state| {
             state.first_xid = next_xid;
-            state.begun_at = steady;
             if let Some((_, known)) = file {
                 state.file = known;
             }

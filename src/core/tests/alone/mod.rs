@@ -33,7 +33,6 @@ impl From<Fault> for Trouble {
 
 pub struct Alone {
     pub now: Cell<i64>,
-    pub steady: Cell<i64>,
     pub file: RefCell<Option<Vec<u8>>>,
     /// The halves of the file that were written, in order; None if the file was replaced.
     pub writes: RefCell<Vec<Option<usize>>>,
@@ -51,7 +50,7 @@ pub struct Alone {
     lines: Vec<Line>,
     state: RefCell<State>,
     slots: [SlotProgress; SLOTS],
-    leases: RefCell<Vec<Lease>>,
+    pub leases: RefCell<Vec<Lease>>,
 }
 
 fn lines() -> Vec<Line> {
@@ -62,7 +61,6 @@ impl Alone {
     pub fn new() -> Self {
         Self {
             now: Cell::new(NOON),
-            steady: Cell::new(100 * SECOND),
             file: RefCell::new(None),
             writes: RefCell::default(),
             page: Page { bytes: None, last_value: None },
@@ -101,7 +99,6 @@ impl Alone {
     }
 
     pub fn at(&self, now: i64) -> &Self {
-        self.steady.set(self.steady.get() + (now - self.now.get()).max(0));
         self.now.set(now);
         self
     }
@@ -110,9 +107,6 @@ impl Alone {
 impl Server for Alone {
     fn now(&self) -> i64 {
         self.now.get()
-    }
-    fn steady(&self) -> i64 {
-        self.steady.get()
     }
     fn boot(&self) -> Option<u64> {
         Some(1)

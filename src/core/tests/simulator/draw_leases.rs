@@ -22,8 +22,22 @@ impl Chance {
         if self.is(3) {
             return Event::Pass { by: self.pick(&[1, 2, 10, 33, 66]) * SECOND + self.below(3) as i64 * SECOND / 10 };
         }
+        if self.is(6) {
+            return self.release_of(kind);
+        }
         let renews = (!self.is(3)).then(|| if self.is(2) { 0 } else { self.below(3) });
         Event::Lease { slot: self.slot(), kind, renews, stop: self.stop() }
+    }
+
+    /// A lessee releases a lease.
+    pub fn release(&mut self) -> Event {
+        let kind = self.kind_to_lease();
+        self.release_of(kind)
+    }
+
+    fn release_of(&mut self, kind: usize) -> Event {
+        let (slot, which) = (self.slot(), self.below(3));
+        Event::Release { slot, kind, which, is_unused: self.is(3), stop: self.stop() }
     }
 
     /// Draws a story of lessees.
@@ -56,10 +70,10 @@ impl Chance {
         }
     }
 
-    /// A server starts and grants its first leases, usually after the wait of a start.
+    /// A server starts and grants its first leases, at once or after the time that was granted before the start.
     fn first_leases(&mut self, events: &mut Events, at: usize, kind: usize) {
         let lease = Event::Lease { slot: 0, kind, renews: None, stop: None };
-        let wait = if self.is(2) { 65 * SECOND } else { self.pick(&[1, 5, 30, 60, 63]) * SECOND };
+        let wait = self.pick(&[1, 5, 30, 60, 71]) * SECOND;
         let across = self.pick(&[2, 2, 2, 1]) * SECOND;
         let of_start = [lease, Event::Pass { by: wait }, lease, Event::Pass { by: across }, lease];
         events.extend(of_start.map(|event| (at, event)));

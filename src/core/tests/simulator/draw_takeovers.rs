@@ -271,6 +271,7 @@ impl Chance {
             34 => Event::Promote,
             35 => self.leave_out(),
             36 => Event::Lease { slot, kind: self.kind_to_lease(), renews: self.is(2).then_some(0), stop: self.stop() },
+            37 => self.release(),
             _ => {
                 let source = self.below(SERVERS);
                 self.follow(source)
@@ -279,7 +280,7 @@ impl Chance {
     }
 }
 
-pub const KINDS_OF_EVENTS: usize = 38;
+pub const KINDS_OF_EVENTS: usize = 39;
 
 /// Checks that every pair of consecutive events is drawn, and counts the triples.
 #[test]

@@ -149,11 +149,6 @@ impl Server for Hosted {
         now
     }
 
-    fn steady(&self) -> i64 {
-        self.step("reads the steady clock");
-        self.play.time()
-    }
-
     fn boot(&self) -> Option<u64> {
         Some(self.boot)
     }

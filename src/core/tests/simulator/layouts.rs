@@ -41,7 +41,7 @@ static OF_KINDS: LazyLock<[Layout; LAYOUTS]> = LazyLock::new(|| {
     [
         layout("quarter", SECOND / 4, 3, SequenceRule::Reset),
         layout("millisecond", 1000, 3, SequenceRule::Reset),
-        layout("second", SECOND, 4, SequenceRule::Rolling),
+        layout("second", SECOND, 5, SequenceRule::Rolling),
         layout("microsecond", 1, 3, SequenceRule::Reset),
         layout("day", 24 * HOUR, 6, SequenceRule::Reset),
         layout("ten seconds", 10 * SECOND, 3, SequenceRule::Reset),
@@ -54,12 +54,13 @@ pub fn layout(kind: usize) -> &'static Layout {
 
 /// Whether workers of a kind can be leased.
 pub fn is_leasable(kind: usize) -> bool {
-    OF_KINDS.get(kind).is_some_and(|layout| layout.lease_shift().is_some())
+    OF_KINDS.get(kind).is_some_and(|layout| layout.composition().is_ok())
 }
 
-/// The worker of a layout's ID; None for sno.
-pub fn worker(kind: usize, bits: u128) -> Option<u64> {
-    OF_KINDS.get(kind).map(|layout| layout.unpack((bits >> 8) as u64).unwrap().worker)
+/// The worker and the sequence number of a layout's ID; None for sno.
+pub fn parts(kind: usize, bits: u128) -> Option<(u64, u64)> {
+    let parts = OF_KINDS.get(kind).map(|layout| layout.unpack((bits >> 8) as u64).unwrap());
+    parts.map(|parts| (parts.worker, parts.sequence))
 }
 
 pub fn name(kind: usize) -> String {

@@ -4,6 +4,8 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
+use flake_core::Numbers;
+
 use crate::exemptions;
 use crate::layouts::{self, HOUR, Id, MORNING, SECOND};
 
@@ -48,11 +50,18 @@ pub struct Branch {
     pub promoted: i64,
 }
 
-/// A lease, with the worker as a number in the layout.
+/// A lease, with the worker as a number in the layout, and the sequence numbers.
 #[derive(Debug, Clone)]
 pub struct Leased {
     pub made: Made,
-    pub worker: u64,
+    pub lot: (u64, Numbers),
+}
+
+impl Leased {
+    fn has(&self, (worker, sequence): (u64, u64)) -> bool {
+        let (own, Numbers { first, count }) = self.lot;
+        own == worker && (first..first + count).contains(&sequence)
+    }
 }
 
 #[derive(Default)]
@@ -103,8 +112,9 @@ impl Oracle {
             }
         }
         same.push(number);
-        let worker = layouts::worker(made.kind, made.id.bits);
-        let leases = self.leased.iter().filter(|lease| Some(lease.worker) == worker).map(|lease| &lease.made);
+        let parts = layouts::parts(made.kind, made.id.bits);
+        let leases = self.leased.iter().filter(|lease| parts.is_some_and(|parts| lease.has(parts)));
+        let leases = leases.map(|lease| &lease.made);
         let leased = overlap((&self.branches, &self.databases), &mut self.forgiven, leases, &made);
         self.made.push(made);
         wrong.or(leased)
@@ -112,9 +122,11 @@ impl Oracle {
 
     /// Adds a lease. Returns what is wrong with it, if anything is.
     pub fn leased(&mut self, lease: Leased) -> Option<String> {
-        let others = self.leased.iter().filter(|other| other.worker == lease.worker).map(|other| &other.made);
-        let of_worker = |made: &&Made| layouts::worker(made.kind, made.id.bits) == Some(lease.worker);
-        let others = others.chain(self.made.iter().filter(of_worker));
+        let meets = |one: &Leased, other: &Leased| one.has((other.lot.0, other.lot.1.first));
+        let others = self.leased.iter().filter(|other| meets(other, &lease) || meets(&lease, other));
+        let others = others.map(|other| &other.made);
+        let is_in = |made: &&Made| layouts::parts(made.kind, made.id.bits).is_some_and(|parts| lease.has(parts));
+        let others = others.chain(self.made.iter().filter(is_in));
         let known = (&self.branches[..], &self.databases[..]);
         let wrong = overlap(known, &mut self.forgiven, others, &lease.made);
         self.leased.push(lease);

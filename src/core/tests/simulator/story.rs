@@ -85,6 +85,13 @@ pub enum Event {
         renews: Option<usize>,
         stop: Option<u16>,
     },
+    Release {
+        slot: usize,
+        kind: usize,
+        which: usize,
+        is_unused: bool,
+        stop: Option<u16>,
+    },
     Accept {
         slot: usize,
         stop: Option<u16>,
@@ -175,6 +182,7 @@ impl Event {
             | Self::Churn { slot, .. }
             | Self::Recreate { slot, .. }
             | Self::Lease { slot, .. }
+            | Self::Release { slot, .. }
             | Self::Accept { slot, .. }
             | Self::StartAbove { slot, .. }
             | Self::Ask { slot, .. }
@@ -228,6 +236,9 @@ impl Play {
             Event::Recreate { slot, stop } => self.recreate(at, slot, stop),
             Event::Drop { database } => self.drop_extension(at, database),
             Event::Lease { slot, kind, renews, stop } => drop(self.lease((at, slot), kind, renews, stop)),
+            Event::Release { slot, kind, which, is_unused, stop } => {
+                self.release((at, slot), (kind, which), is_unused, stop);
+            }
             Event::Accept { slot, stop } => self.accept(at, slot, stop),
             Event::StartAbove { slot, ahead, stop } => self.start_above(at, slot, ahead, stop),
             Event::Ask { slot, stop } => drop(self.ask(at, slot, stop)),

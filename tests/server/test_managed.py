@@ -1,0 +1,229 @@
+"""managed/flake.sql reads IDs as the extension does, in a database without it."""
+
+import csv
+import random
+
+import psycopg
+import pytest
+
+import managed
+from conftest import ROOT
+
+# IDs around the limits, and random ones.
+IDS = [0, 1, -1, 2**63 - 1, -(2**63), 2**53, 2**53 - 1, 2**60]
+SPANS = [
+    "empty", "(,)", "[,2026-01-01Z)", "[2026-01-01Z,)", "[-infinity,infinity]", "[infinity,)", "(,-infinity]",
+    "[2000-01-01Z,2001-01-01Z]", "[1960-01-01Z,1961-01-01Z)", "[2100-01-01Z,2120-01-01Z)", "[90000-01-01Z,)",
+    "(2026-01-01Z,2026-01-01 00:00:00.000001Z)",
+]  # fmt: skip
+READERS = [
+    "(flake_decode(%s::bigint, %s))::text", "flake_timestamp(%s::bigint, %s)::text", "flake_to_text(%s::bigint, %s)",
+    "flake_explain(%s::bigint, %s)",
+]  # fmt: skip
+TEXTS = [
+    "", "0", "00", "7", "-1", "18446744073709551615", "18446744073709551616", "zzzzzzzzzzzzz", "ABCDEFGHIJ", "0oIl0000000aA",
+    "7ZZZZZZZZZZZZ", "GZZZZZZZZZZZZ", "ffffffffffffffff", "FFFFFFFFFFFFFFFF", "00000000003f03ff", "abc", "~~~~~~~~~~~",
+    "G~~~~~~~~~~", "F~~~~~~~~~~", "____AAAAAA", "12 34",
+]  # fmt: skip
+FIELDS = [
+    "{}", "[]", "1", '{"worker": 1}', '{"worker": -1}', '{"worker": 1.0}', '{"worker": "1"}', '{"worker": null}',
+    '{"nonsense": 1}',
+    '{"sequence": 99999999999999999999999}', '{"sequence": 18446744073709551615}', '{"timestamp": 1}', '{"timestamp": 0}',
+    '{"sequence": 3, "cluster": 15, "generator": 2047, "mode": 1}', '{"cluster": 16}',
+    '{"random": 511, "machine": 31, "zero": 0}',
+    '{"shard": 8191, "sequence": 1023}', '{"tail": 65535}', '{"opaque": 4194303}', '{"node": 32767}',
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def both(servers):
+    """One server with two databases: one has the extension, and one has the file."""
+    server = servers()
+    server.sql("CREATE DATABASE plain")
+    managed.install(server, "plain")
+    server.run("psql", "-X", "-q", "-d", "plain", "-c", "CREATE EXTENSION pgcrypto")
+    with server.connect() as extension, server.connect(dbname="plain") as plain:
+        for db in (extension, plain):
+            db.execute("SET timezone = 'Europe/Lisbon'")
+        yield extension, plain
+
+
+def answer(db, call, *arguments):
+    """Returns the result, or the error."""
+    try:
+        return db.execute(f"SELECT {call}", arguments).fetchone()
+    except psycopg.Error as error:
+        return error.sqlstate, error.diag.message_primary, error.diag.message_detail
+
+
+def same(both, call, *arguments):
+    one, other = (answer(db, call, *arguments) for db in both)
+    # Messages of the extension name layouts that are similar, and more.
+    assert one == other, (call, arguments)
+    return one
+
+
+def layouts(extension):
+    return extension.execute("SELECT name, bits FROM flake_layouts").fetchall()
+
+
+def test_its_table_is_the_extensions(server):
+    managed.check(server)
+
+
+def test_its_view_is_the_extensions(both):
+    columns = """name, epoch, tick, bits, fields, sequence, ids_per_tick, ends_at, sortable_until, increasing, text_form,
+        generates, source"""
+    one, other = (db.execute(f"SELECT ({columns})::text FROM flake_layouts ORDER BY name").fetchall() for db in both)
+    assert len(one) == 24 and one == other
+
+
+def test_it_reads_ids_as_the_extension_does(both):
+    extension, _ = both
+    found = 0
+    for name, bits in layouts(extension):
+        draw = random.Random(name)
+        made = [id for id, in extension.execute(MADE, {"layout": name}).fetchall()]
+        for id in [*IDS, *(signed(draw.getrandbits(draw.choice([bits, bits, 64]))) for _ in range(16)), *made]:
+            for call in READERS:
+                found += same(both, call, id, name)[0] != "22003"
+    assert found > 1600
+
+
+# IDs of random instants with small numbers.
+MADE = """
+    SELECT flake_make(epoch + random() * (least(ends_at, '9999-01-01Z') - epoch), '{}', name)
+    FROM flake_layouts, generate_series(1, 10) WHERE name = %(layout)s"""
+
+
+def signed(id):
+    return id - 2**64 if id >> 63 else id
+
+
+def test_it_reads_texts_as_the_extension_does(both):
+    for name, _ in layouts(both[0]):
+        for text in TEXTS:
+            same(both, "flake_from_text(%s, %s)", text, name)
+
+
+def test_it_makes_ids_of_numbers_as_the_extension_does(both):
+    for name, _ in layouts(both[0]):
+        for at in ("2026-01-01 00:00:00.123456Z", "2009-01-01Z", "9999-12-31Z", "infinity"):
+            for fields in FIELDS:
+                same(both, "flake_make(%s::timestamptz, %s::jsonb, %s)", at, fields, name)
+
+
+def vectors():
+    for file in ("twitter", "si", "uniqueid", "base64id", "relatives", "presets", "published"):
+        with (ROOT / f"tests/vectors/{file}.csv").open() as rows:
+            yield from csv.DictReader(rows)
+
+
+def test_ids_of_the_originals_are_read_and_made_alike(both):
+    """The vectors of the core, as far as they are of built-in layouts with their epochs."""
+    _, plain = both
+    epochs = dict(plain.execute("SELECT name, (extract(epoch FROM epoch) * 1000)::bigint FROM flake_layouts").fetchall())
+    seen = 0
+    for vector in vectors():
+        name, id = vector["layout"], int(vector["id"])
+        if epochs.get(name) != int(vector["epoch_ms"]):
+            continue
+        fields = "{" + ", ".join('"{}": {}'.format(*pair.split("=")) for pair in vector["fields"].split(" ")) + "}"
+        read = plain.execute(
+            """SELECT (extract(epoch FROM created_at) * 1000000)::bigint, flake_to_text(%(id)s, layout),
+                      flake_from_text(%(text)s, layout), flake_make(created_at, fields, layout),
+                      flake_make(created_at, %(fields)s, layout),
+                      created_at = flake_timestamp(%(id)s, layout), fields - 'timestamp' = %(fields)s
+               FROM flake_decode(%(id)s::bigint, %(name)s)""",
+            {"id": id, "name": name, "text": vector["text"], "fields": fields},
+        ).fetchone()  # fmt: skip
+        assert read == (int(vector["unix_us"]), vector["text"], id, id, id, True, True), vector
+        seen += 1
+    assert seen > 1000
+
+
+def test_public_ids_are_those_of_the_vectors(both):
+    _, plain = both
+    with (ROOT / "tests/vectors/seal.csv").open() as rows:
+        by_secret = {}
+        for vector in csv.DictReader(rows):
+            by_secret.setdefault(vector["secret"], []).append(vector)
+    for number, (secret, some) in enumerate(by_secret.items()):
+        key = f"key_{chr(97 + number // 26)}{chr(97 + number % 26)}"
+        plain.execute("SELECT flake_import_key(%s, decode(%s, 'hex'))", (key, secret))
+        for vector in some[:20]:
+            id, text = int(vector["id"]), f"{key}_{vector['text']}"
+            found = plain.execute(
+                """SELECT flake_seal(%(id)s, %(key)s), flake_seal_uuid(%(id)s, %(key)s)::text, flake_unseal(%(text)s, %(key)s),
+                          flake_unseal(%(uuid)s::uuid, %(key)s), flake_unseal(%(uuid)s::text, %(key)s)""",
+                {"id": id, "key": key, "text": text, "uuid": vector["uuid"]},
+            ).fetchone()  # fmt: skip
+            assert found == (text, vector["uuid"], id, id, id)
+
+
+def test_only_what_was_sealed_by_a_key_opens(both):
+    _, plain = both
+    plain.execute("SELECT flake_create_key('shop')")
+    for id in (999, 1000, -(2**63), 2**63 - 1):
+        (sealed,) = plain.execute("SELECT flake_seal(%s, 'shop')", (id,)).fetchone()
+        other = sealed[:-1] + ("0" if sealed[-1] != "0" else "1")
+        texts = [sealed, other, sealed.upper(), sealed + "0", sealed[5:], "shop_", "", "order" + sealed[4:]]
+        opened = [plain.execute("SELECT flake_unseal(%s::text, 'shop')", (text,)).fetchone()[0] for text in texts]
+        assert opened == [id] + [None] * 7
+    for call in ["flake_seal(1, 'none')", "flake_unseal('none_', 'none')", "flake_drop_key('none')"]:
+        assert answer(plain, call)[0] == "42704"
+
+
+def test_it_has_the_same_ranges(both):
+    for name, _ in layouts(both[0]):
+        draw = random.Random(name)
+        instants = ["infinity", "-infinity", "1969-12-31Z", "2026-01-01 00:00:00.123456Z", "294000-01-01Z"]
+        day = "{}-03-{:02} 23:59:59.{:06}Z"
+        drawn = [day.format(draw.randint(1960, 2160), draw.randint(1, 28), draw.randrange(10**6)) for _ in range(6)]
+        pairs = (sorted(draw.sample(drawn, 2)) for _ in range(6))
+        spans = SPANS + [f"{draw.choice('[(')}{low},{high}{draw.choice('])')}" for low, high in pairs]
+        instants += drawn
+        for call, arguments in [
+            *((f"flake_{end}(%s::timestamptz, %s)", instants) for end in ("min", "max", "plan_since")),
+            *((f"flake_{end}(%s::tstzrange, %s)", spans) for end in ("plan_first", "plan_last")),
+        ]:
+            for argument in arguments:
+                same(both, call, argument, name)
+        for span in spans:
+            same(both, "flake_during(%s::bigint, %s::tstzrange, %s)", draw.getrandbits(62), span, name)
+
+
+def test_null_and_unknown_layouts_give_null_or_an_error(both):
+    for call in [
+        "flake_timestamp(NULL)", "flake_decode(1, NULL)", "flake_during(NULL, '(,)')", "flake_during(1, NULL)",
+        "flake_next(NULL)",
+        "flake_during(1, '(,)', NULL)", "flake_min(NULL)", "flake_timestamp(1, 'nonsense')", "flake_timestamp(1, NULL)",
+        "flake_timestamp(1541815603606036480)", "flake_during(1541815603606036480, '[2022-06-28Z,2022-06-29Z)')",
+        "flake_next('nonsense')", "flake_next('yitter')", "flake_next('baidu')", "flake_batch('twitter', -1)",
+    ]:  # fmt: skip
+        same(both, call)
+
+
+def test_ranges_use_the_index(both):
+    _, plain = both
+    plain.execute("CREATE TABLE orders (id bigint PRIMARY KEY); SET enable_seqscan = off")
+    query = "SELECT * FROM orders WHERE flake_during(id, '[2026-01-01Z,2026-01-02Z)')"
+    plan = plain.execute(f"EXPLAIN (COSTS OFF) {query}").fetchall()
+    assert any("Index Cond: ((id >= '2006515713438646272'::bigint)" in line for line, in plan), plan
+
+
+def test_it_serves_generated_columns_indexes_and_partitions(both):
+    """The search_path is empty while a dump is restored, and PostgreSQL 17 and later empty it to make an index."""
+    _, plain = both
+    plain.execute("CREATE TABLE t (id bigint, at timestamptz GENERATED ALWAYS AS (flake_timestamp(id)) STORED)")
+    plain.execute("SET search_path = ''; INSERT INTO public.t VALUES (1541815603606036480)")
+    plain.execute("CREATE INDEX ON public.t (public.flake_timestamp(id, 'leaf'))")
+    plain.execute("CREATE INDEX ON public.t (((public.flake_decode(id)).worker)) WHERE public.flake_during(id, '[2022-06-28Z,)')")
+    plain.execute("""CREATE TABLE public.u (
+        id bigint CHECK (id BETWEEN public.flake_min('2022-01-01Z') AND public.flake_max('2023-01-01Z')))""")
+    plain.execute("INSERT INTO public.u SELECT id FROM public.t")
+    plain.execute("CREATE TABLE public.p (id bigint) PARTITION BY RANGE (public.flake_timestamp(id))")
+    plain.execute("CREATE TABLE public.p1 PARTITION OF public.p FOR VALUES FROM ('2022-06-28Z') TO ('2022-06-29Z')")
+    plain.execute("INSERT INTO public.p SELECT id FROM public.t; RESET search_path")
+    assert plain.execute("SELECT at = '2022-06-28 16:07:40.105Z' FROM t").fetchone() == (True,)
+    assert plain.execute("SELECT count(*) FROM p1").fetchone() == (1,)

@@ -1,0 +1,107 @@
+"""managed/to_extension.sql lets the functions of managed/flake.sql call the extension, and everything that uses them stays."""
+
+import psycopg
+import pytest
+
+import managed
+from waiting import Background, wait_until
+
+TABLES = """
+    CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT flake_next('twitter'),
+                         at timestamptz GENERATED ALWAYS AS (flake_timestamp(id)) STORED,
+                         CHECK (flake_timestamp(id) > '2020-01-01Z'));
+    CREATE INDEX by_time ON orders (flake_timestamp(id, 'leaf'));
+    CREATE TABLE parted (id bigint DEFAULT flake_next('si')) PARTITION BY RANGE (flake_timestamp(id, 'si'));
+    CREATE TABLE parted_all PARTITION OF parted FOR VALUES FROM ('2020-01-01Z') TO ('2055-01-01Z');
+    CREATE VIEW shown AS SELECT id, (flake_decode(id)).worker, flake_to_text(id) AS text FROM orders;
+    CREATE DOMAIN key AS bigint DEFAULT flake_next('uniqueid');
+    CREATE TABLE others (id key PRIMARY KEY);
+    INSERT INTO orders SELECT FROM generate_series(1, 100);
+    INSERT INTO parted SELECT FROM generate_series(1, 100);
+    INSERT INTO others SELECT FROM generate_series(1, 100);"""
+STORED = """
+    SELECT 'function', p.oid FROM pg_proc p
+    WHERE pronamespace = 'public'::regnamespace AND proname LIKE 'flake%' AND proname <> 'flake_set_node'
+    UNION SELECT 'files', relfilenode FROM pg_class WHERE relname IN ('orders', 'by_time', 'parted_all') ORDER BY 1, 2"""
+
+
+def leave(server):
+    server.sql("CREATE SCHEMA flake_extension; CREATE EXTENSION flake SCHEMA flake_extension")
+    server.run("psql", "-X", "-q", "-v", "ON_ERROR_STOP=1", "-d", "postgres", "-f", managed.LEAVING)
+
+
+@pytest.fixture
+def server(own_servers):
+    server = own_servers(extension=False)
+    server.sql("CREATE EXTENSION pgcrypto")
+    managed.install(server)
+    return server
+
+
+def test_everything_that_uses_the_functions_stays(server):
+    server.sql(TABLES)
+    server.sql("CREATE ROLE app LOGIN; GRANT INSERT, SELECT ON orders TO app")
+    server.sql("GRANT EXECUTE ON FUNCTION flake_seal(bigint, text) TO app")
+    server.sql("SELECT flake_create_key('usr')")
+    sealed = server.value("SELECT flake_seal(42, 'usr')")
+    before, greatest = server.sql(STORED), [server.value(f"SELECT max(id) FROM {table}") for table in ("orders", "parted")]
+    shown = server.sql("SELECT * FROM shown ORDER BY id")
+    leave(server)
+    assert server.sql(STORED) == before
+    assert server.sql("SELECT * FROM shown ORDER BY id") == shown
+    assert server.value("SELECT count(*) FROM pg_namespace WHERE nspname = 'flake'") == 0
+    server.sql("INSERT INTO orders SELECT FROM generate_series(1, 100); INSERT INTO parted SELECT FROM generate_series(1, 100)")
+    server.sql("INSERT INTO others SELECT FROM generate_series(1, 100)")
+    assert server.value("SELECT issued FROM flake_extension.flake_stats") >= 0
+    for table, id in zip(("orders", "parted"), greatest, strict=True):
+        assert server.sql(f"SELECT count(*), count(*) FILTER (WHERE id > {id}) FROM {table}") == [(200, 100)]
+    assert server.sql("SELECT count(*) FROM orders WHERE at = flake_timestamp(id)") == [(200,)]
+    with server.connect(user="app") as app:
+        assert app.execute("SELECT flake_seal(42, 'usr')").fetchone() == (sealed,)
+        app.execute("INSERT INTO orders VALUES (DEFAULT)")
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            app.execute("SELECT flake_unseal('x', 'usr')")
+    assert server.value(f"SELECT flake_unseal('{sealed}', 'usr')") == 42
+    assert server.value("SELECT count(*) FROM flake_layouts") == 24
+    assert server.value("SELECT count(*) FROM flake_batch('twitter', 10)") == 10
+    assert server.value("SELECT bool_and(ok IS NOT false) FROM flake_check()")
+    with server.connect() as db:
+        db.execute("SET enable_seqscan = off; SET enable_bitmapscan = off")
+        for condition, index in [
+            ("flake_timestamp(id, 'leaf') = now()", "by_time"), ("flake_during(id, '[2026-01-01Z,2026-01-02Z)')", "orders_pkey"),
+            ("flake_timestamp(id) > now() - interval '1 hour'", "orders_pkey"),
+        ]:  # fmt: skip
+            plan = "\n".join(line for line, in db.execute(f"EXPLAIN SELECT id FROM orders WHERE {condition}").fetchall())
+            assert index in plan, plan
+
+
+def test_sessions_that_insert_meanwhile_make_no_id_twice(server):
+    server.sql("CREATE TABLE made (id bigint DEFAULT flake_next('twitter'))")
+    counts = [0] * 4
+
+    def insert(number):
+        with server.connect(prepare_threshold=0) as db:
+            while not work.ends.is_set():
+                try:
+                    db.execute("INSERT INTO made SELECT FROM generate_series(1, 20)")
+                    counts[number] += 1
+                except (psycopg.errors.UndefinedTable, psycopg.errors.InternalError_, psycopg.errors.UndefinedFunction,
+                        psycopg.errors.InvalidSchemaName):  # fmt: skip
+                    # The sequences were dropped between the plan and its execution.
+                    pass
+
+    work = Background(*[lambda number=number: insert(number) for number in range(4)])
+    with work:
+        wait_until(lambda: min(counts) > 5)
+        leave(server)
+        before = list(counts)
+        wait_until(lambda: all(count > old + 20 for count, old in zip(counts, before, strict=True)))
+    assert server.value("SELECT count(*) = count(DISTINCT id) AND count(*) > 3000 FROM made")
+
+
+def test_the_extension_starts_above_ids_of_the_future(server):
+    far = server.value("SELECT flake_min(now() + interval '10 min', 'si')")
+    server.sql("SELECT flake_start_above(%s, 'si')", far)
+    leave(server)
+    with pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState, match="clock is behind"):
+        server.sql("SELECT flake_next('si')")
