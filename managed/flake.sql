@@ -872,8 +872,9 @@ END $$;
 -- Public IDs, where pgcrypto is ------------------------------------------------------------------------------------------
 
 CREATE TABLE flake.key (
-    name text COLLATE "C" PRIMARY KEY CHECK (name ~ '^[a-z]([a-z_]{0,61}[a-z])?$'),
-    secret bytea NOT NULL CHECK (length(secret) = 16)
+    name text COLLATE "C" PRIMARY KEY,
+    secret bytea NOT NULL,
+    layout text NOT NULL
 );
 
 CREATE FUNCTION flake.unknown_key(name text) RETURNS void LANGUAGE plpgsql AS $$
@@ -885,11 +886,21 @@ END $$;
 CREATE FUNCTION flake.secret() RETURNS bytea VOLATILE LANGUAGE sql
     RETURN substr(sha256(uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid())), 1, 16);
 
-CREATE FUNCTION flake_import_key(name text, secret bytea) RETURNS void
+CREATE FUNCTION flake_import_key(name text, secret bytea, layout text, force boolean DEFAULT false) RETURNS void
     VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp LANGUAGE plpgsql AS $$
 DECLARE
     place text := (SELECT extnamespace::regnamespace FROM pg_extension WHERE extname = 'pgcrypto');
+    l flake.layout := flake.named(layout);
 BEGIN
+    IF length(secret) <> 16 THEN
+        RAISE 'secret of a key must have 16 bytes, not %', length(secret) USING ERRCODE = '22023',
+            DETAIL = 'It is a key of AES-128.', HINT = 'flake_create_key makes one from random numbers.';
+    END IF;
+    IF name !~ '^[a-z]([a-z_]{0,61}[a-z])?$' THEN
+        RAISE 'invalid name for a key: "%"', left(name, 63) USING ERRCODE = '22023',
+            DETAIL = 'A name has up to 63 of the letters a to z, and underscores between them.',
+            HINT = 'Choose a short name, such as "usr": public IDs begin with it.';
+    END IF;
     IF place IS NULL THEN
         RAISE 'extension "pgcrypto" is not there' USING ERRCODE = '55000', DETAIL = 'Public IDs are enciphered by its AES.',
             HINT = 'CREATE EXTENSION pgcrypto;';
@@ -899,12 +910,17 @@ BEGIN
         AS $f$ SELECT %s.encrypt(block, secret, ''aes-ecb/pad:none'') $f$', place);
     EXECUTE format('CREATE OR REPLACE FUNCTION flake.decipher(block bytea, secret bytea) RETURNS bytea IMMUTABLE LANGUAGE sql
         AS $f$ SELECT %s.decrypt(block, secret, ''aes-ecb/pad:none'') $f$', place);
-    INSERT INTO flake.key VALUES ($1, $2);
+    INSERT INTO flake.key AS k VALUES ($1, $2, l.name) ON CONFLICT ON CONSTRAINT key_pkey
+        DO UPDATE SET secret = excluded.secret, layout = excluded.layout WHERE $4;
+    IF NOT FOUND THEN
+        RAISE 'key "%" already exists', name USING ERRCODE = '42710', DETAIL = 'Keys are rows of the table flake.key.',
+            HINT = 'Choose another name. To replace the secret of a key, call flake_import_key with force.';
+    END IF;
 END $$;
 
 -- The secret is no argument of a statement that a log could show.
-CREATE FUNCTION flake_create_key(name text) RETURNS void VOLATILE STRICT PARALLEL UNSAFE LANGUAGE sql
-    BEGIN ATOMIC SELECT flake_import_key(name, flake.secret()); END;
+CREATE FUNCTION flake_create_key(name text, layout text) RETURNS void VOLATILE STRICT PARALLEL UNSAFE LANGUAGE sql
+    BEGIN ATOMIC SELECT flake_import_key(name, flake.secret(), layout); END;
 
 CREATE FUNCTION flake_drop_key(name text) RETURNS void
     VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp LANGUAGE plpgsql AS $$

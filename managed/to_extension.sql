@@ -30,8 +30,8 @@ BEGIN
             FROM %2$s.flake_layouts WHERE name = %3$L AND flake.reached(name) > 0', place, own, l.name);
     END LOOP;
 
-    FOR f IN SELECT name, secret FROM flake.key LOOP
-        EXECUTE format('SELECT %s.flake_import_key($1, $2)', place) USING f.name, f.secret;
+    FOR f IN SELECT name, secret, layout FROM flake.key LOOP
+        EXECUTE format('SELECT %s.flake_import_key($1, $2, $3)', place) USING f.name, f.secret, f.layout;
     END LOOP;
 
     FOR f IN

@@ -158,6 +158,7 @@ PROPERTIES = [
     ("(SELECT count(*) FROM flake_stats()) = 1", "", 1),
     ("(SELECT count(*) FROM flake_open_transactions()) >= 0", "", 1),
     ("(SELECT count(*) FROM flake_leases()) >= 0", "", 1),
+    ("(SELECT count(*) FROM flake_keys()) >= 0", "", 1),
     ("""(SELECT count(*) = 1 AND count(token) = count(until) AND count(token) <> count(reason)
          FROM flake_lease({known}, {bigint}))""",
      "22023 22008 0A000 42501 2200H", 1),

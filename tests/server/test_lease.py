@@ -296,7 +296,7 @@ def test_the_databases_owner_may_after_a_superuser_has_restored_it(server, tmp_p
     server.sql("CREATE ROLE keeper LOGIN; CREATE ROLE joe LOGIN")
     for name in "kept", "restored":
         server.sql(f"CREATE DATABASE {name} OWNER keeper")
-    make = f"SELECT flake_create_key('usr'); {LAYOUT.format('own', 2020, 41, 10, 12)}"
+    make = f"SELECT flake_create_key('usr', 'twitter'); {LAYOUT.format('own', 2020, 41, 10, 12)}"
     with server.connect(dbname="kept", user="keeper") as db:
         db.execute("CREATE EXTENSION flake; CREATE SCHEMA app; GRANT USAGE ON SCHEMA app TO joe")
         db.execute(WRAPPER)
@@ -309,7 +309,7 @@ def test_the_databases_owner_may_after_a_superuser_has_restored_it(server, tmp_p
     with server.connect(dbname="restored", user="keeper") as db:
         assert db.execute("SELECT r.rolname FROM pg_extension JOIN pg_roles r ON r.oid = extowner WHERE extname = 'flake'"
                           ).fetchone() == ("postgres",)  # fmt: skip
-        db.execute("SELECT flake_rotate_key('usr', 10); SELECT flake_create_key('new')")
+        db.execute("SELECT flake_rotate_key('usr'); SELECT flake_create_key('new', 'si')")
         db.execute("SELECT flake_drop_layout('own'); SELECT flake_drop_key('usr')")
         owners = db.execute("SELECT srvowner::regrole::text FROM pg_foreign_server").fetchall()
         assert owners == [("keeper",)]

@@ -150,7 +150,7 @@ def test_public_ids_are_those_of_the_vectors(both):
             by_secret.setdefault(vector["secret"], []).append(vector)
     for number, (secret, some) in enumerate(by_secret.items()):
         key = f"key_{chr(97 + number // 26)}{chr(97 + number % 26)}"
-        plain.execute("SELECT flake_import_key(%s, decode(%s, 'hex'))", (key, secret))
+        plain.execute("SELECT flake_import_key(%s, decode(%s, 'hex'), 'twitter')", (key, secret))
         for vector in some[:20]:
             id, text = int(vector["id"]), f"{key}_{vector['text']}"
             found = plain.execute(
@@ -163,7 +163,7 @@ def test_public_ids_are_those_of_the_vectors(both):
 
 def test_only_what_was_sealed_by_a_key_opens(both):
     _, plain = both
-    plain.execute("SELECT flake_create_key('shop')")
+    plain.execute("SELECT flake_create_key('shop', 'twitter')")
     for id in (999, 1000, -(2**63), 2**63 - 1):
         (sealed,) = plain.execute("SELECT flake_seal(%s, 'shop')", (id,)).fetchone()
         other = sealed[:-1] + ("0" if sealed[-1] != "0" else "1")
@@ -172,6 +172,21 @@ def test_only_what_was_sealed_by_a_key_opens(both):
         assert opened == [id] + [None] * 7
     for call in ["flake_seal(1, 'none')", "flake_unseal('none_', 'none')", "flake_drop_key('none')"]:
         assert answer(plain, call)[0] == "42704"
+
+
+def test_keys_are_created_as_in_the_extension(both):
+    secret = "decode(repeat('0f', 16), 'hex')"
+    for call in [
+        "flake_create_key('made', 'twitter')", "flake_create_key('made', 'si')", "flake_create_key('other', 'none')",
+        "flake_create_key('Not a name', 'si')", "flake_import_key('given', 'short', 'si')",
+        f"flake_import_key('given', {secret}, 'si')",
+        "flake_import_key('made', decode(repeat('01', 16), 'hex'), 'twitter')", "flake_drop_key('given')",
+        f"flake_import_key('made', {secret}, 'discord', true)",
+    ]:  # fmt: skip
+        # Details name what keys are stored as.
+        of_extension, of_plain = (answer(db, call)[:2] for db in both)
+        assert of_plain == of_extension or (of_plain[0], of_extension[0]) == (None, ""), call
+    assert answer(both[0], "flake_seal(42, 'made')") == answer(both[1], "flake_seal(42, 'made')")
 
 
 def test_it_has_the_same_ranges(both):

@@ -42,7 +42,7 @@ def test_everything_that_uses_the_functions_stays(server):
     server.sql(TABLES)
     server.sql("CREATE ROLE app LOGIN; GRANT INSERT, SELECT ON orders TO app")
     server.sql("GRANT EXECUTE ON FUNCTION flake_seal(bigint, text) TO app")
-    server.sql("SELECT flake_create_key('usr')")
+    server.sql("SELECT flake_create_key('usr', 'twitter')")
     sealed = server.value("SELECT flake_seal(42, 'usr')")
     before, greatest = server.sql(STORED), [server.value(f"SELECT max(id) FROM {table}") for table in ("orders", "parted")]
     shown = server.sql("SELECT * FROM shown ORDER BY id")

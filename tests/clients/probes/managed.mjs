@@ -5,7 +5,7 @@ import { pgcrypto } from '@electric-sql/pglite/contrib/pgcrypto'
 
 const db = new PGlite({ extensions: { pgcrypto } })
 await db.exec(readFileSync(process.argv[2], 'utf8'))
-await db.exec("CREATE EXTENSION pgcrypto; SELECT flake_create_key('usr')")
+await db.exec("CREATE EXTENSION pgcrypto; SELECT flake_create_key('usr', 'twitter')")
 await db.exec("CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT flake_next('twitter'))")
 await db.exec('INSERT INTO orders SELECT FROM generate_series(1, 1000)')
 const { rows } = await db.query(`

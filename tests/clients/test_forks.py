@@ -1,0 +1,135 @@
+"""Processes that are forked from a program with a lease, by servers of applications too, never make an ID twice."""
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from database import Database
+from lease_programs import Programs, leasing_server
+from package_programs import needs, node, python
+
+
+@pytest.fixture(scope="module")
+def programs(tmp_path_factory):
+    return Programs(tmp_path_factory.mktemp("packages"))
+
+
+@pytest.fixture(scope="module")
+def database(servers, tmp_path_factory):
+    made = Database(leasing_server(servers), tmp_path_factory.mktemp("database"))
+    made.sql("CREATE TABLE orders (id bigint PRIMARY KEY, item text)")
+    return made
+
+
+FORKS = """
+def make(number):
+    return os.getpid(), [ids.next() for _ in range(2000)]
+
+def forked_without_hooks(depth):
+    # As uWSGI does; the C library knows no hooks of Python.
+    import ctypes
+    reading, writing = os.pipe()
+    if ctypes.CDLL(None).fork() == 0:
+        made = [str(ids.next()) for _ in range(2000)]
+        if depth:
+            made += forked_without_hooks(depth - 1)
+        for one in made:
+            os.write(writing, f"{one} ".encode())
+        os._exit(0)
+    os.close(writing)
+    with os.fdopen(reading) as read:
+        return read.read().split()
+"""
+
+
+def test_processes_that_are_forked_never_make_an_id_twice(programs, database):
+    made, pids, connected = python(programs, FORKS + """
+ids = Ids("twitter", "", patience=20)
+first = [ids.next() for _ in range(2000)]
+with multiprocessing.get_context("fork").Pool(4) as pool:
+    by = pool.map(make, range(8), 1)
+hookless = [int(one) for _ in range(3) for one in forked_without_hooks(1)]
+query = "SELECT count(*) FROM pg_stat_activity WHERE application_name = %s"
+with psycopg.connect("") as db:
+    connected = db.execute(query, [f"pgflake {os.getpid()}"]).fetchone()[0]
+everything = first + [ids.next()] + [one for _, made in by for one in made] + hookless
+print(json.dumps([[len(everything), len(set(everything))], len({pid for pid, _ in by}), connected]))
+""", database.environment)
+    assert made == [2000 + 1 + 16000 + 3 * 4000] * 2 and pids > 1
+    # Children have not closed the connection of their parent.
+    assert connected == 1
+
+
+def test_processes_of_a_cluster_never_make_an_id_twice(programs, database):
+    made, distinct = node(programs, database, """
+        const { default: cluster } = await import("node:cluster");
+        const ids = new Ids("twitter", { connect, patience: 20 });
+        const made = [];
+        for (let n = 0; n < 5000; n++) made.push(String(await ids.next()));
+        if (cluster.isPrimary) {
+          const workers = Array.from({ length: 4 }, () => cluster.fork());
+          await Promise.all(workers.map((worker) => new Promise((resolve) => {
+            worker.on("message", (theirs) => made.push(...theirs));
+            worker.on("exit", resolve);
+          })));
+          await ids.close();
+          console.log(JSON.stringify([made.length, new Set(made).size]));
+        } else {
+          process.send(made, () => process.exit(0));
+        }
+    """)  # fmt: skip
+    assert made == distinct == 25000
+
+
+APPLICATION = """
+import os
+from pgflake import Ids
+ids = Ids("twitter", "", patience=20)
+ids.next()
+def application(environment, start):
+    start("200 OK", [("Content-Type", "text/plain")])
+    return [" ".join([str(os.getpid()), *(str(ids.next()) for _ in range(2000))]).encode()]
+"""
+
+
+@pytest.mark.parametrize("server", ["gunicorn", "uwsgi"])
+def test_servers_that_fork_a_loaded_program(programs, database, tmp_path, server):
+    needs("python")
+    (tmp_path / "app.py").write_text(APPLICATION)
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        address = f"127.0.0.1:{free.getsockname()[1]}"
+    if server == "gunicorn":
+        command = [sys.executable, "-m", "gunicorn", "--preload", "--workers", "4", "--bind", address, "app:application"]
+    elif (program := shutil.which("uwsgi")) is None:
+        pytest.skip("uwsgi is not there")
+    else:
+        command = [program, "--plugins", "python3", "--http-socket", address, "--master", "--processes", "4"]
+        command += ["--wsgi-file", "app.py", "--need-app"]
+    path = f"{programs.python_path}:{tmp_path}"
+    environment = os.environ | database.environment | {"PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"}
+    with (tmp_path / "log").open("wb") as log:
+        running = subprocess.Popen(command, cwd=tmp_path, env=environment, stdout=log, stderr=log)
+    try:
+        made = []
+
+        def get():
+            command = ["curl", "-s", "--retry", "20", "--retry-connrefused", f"http://{address}/"]
+            answer = subprocess.run(command, capture_output=True, check=True, text=True)
+            made.append(answer.stdout.split())
+
+        threads = [threading.Thread(target=get) for _ in range(24)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        running.terminate() if server == "gunicorn" else running.send_signal(2)
+        running.wait(60)
+    ids = [one for _, *ids in made for one in ids]
+    print(f"{len({pid for pid, *_ in made})} processes")
+    assert len(ids) == len(set(ids)) == 24 * 2000, (tmp_path / "log").read_text()
