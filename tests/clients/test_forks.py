@@ -97,7 +97,11 @@ def application(environment, start):
 """
 
 
-@pytest.mark.parametrize("server", ["gunicorn", "uwsgi"])
+# Without one of these, a child of uWSGI waits for ever for Python's lock if a thread of the parent wanted it at the fork.
+UWSGI = {"own": ["--lazy-apps"], "hooks": ["--enable-threads", "--py-call-uwsgi-fork-hooks"]}
+
+
+@pytest.mark.parametrize("server", ["gunicorn", *UWSGI])
 def test_servers_that_fork_a_loaded_program(programs, database, tmp_path, server):
     needs("python")
     (tmp_path / "app.py").write_text(APPLICATION)
@@ -109,7 +113,7 @@ def test_servers_that_fork_a_loaded_program(programs, database, tmp_path, server
         pytest.skip("uwsgi is not there")
     else:
         command = [program, "--plugins", "python3", "--http-socket", address, "--master", "--processes", "4"]
-        command += ["--wsgi-file", "app.py", "--need-app"]
+        command += ["--wsgi-file", "app.py", "--need-app", *UWSGI[server]]
     path = f"{programs.python_path}:{tmp_path}"
     environment = os.environ | database.environment | {"PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"}
     with (tmp_path / "log").open("wb") as log:
