@@ -238,7 +238,7 @@ def test_a_database_has_so_many_leases_of_all_layouts(server):
         reason, wait = db.execute("SELECT reason, wait FROM flake_lease('twitter')").fetchone()
         assert (reason, 0 < wait <= 10_000_000) == ("limited", True)
         check = "SELECT ok, detail FROM flake_check() WHERE name = 'leases'"
-        said = "This database has 64 leases, as many as flake.max_leases allows."
+        said = "As many leases as flake.max_leases allows are in use: 64."
         assert db.execute(check).fetchone() == (False, said)
         for change in "SET flake.max_leases = 100", "ALTER DATABASE greedy SET flake.max_leases = 100":
             with pytest.raises(psycopg.errors.InsufficientPrivilege):

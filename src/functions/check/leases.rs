@@ -52,7 +52,7 @@ pub fn leases(ledger: Option<&Ledger>, now: i64) -> Finding {
         (all.iter().filter(|lease| lease.database == recovery::database()).count(), settings::max_leases());
     if own >= most && most > 0 {
         return Finding::wrong(
-            format!("This database has {own} leases, as many as flake.max_leases allows."),
+            format!("As many leases as flake.max_leases allows are in use: {own}."),
             "See in flake_leases who has them. A superuser can raise the limit with ALTER DATABASE … SET flake.max_leases.",
         );
     }
