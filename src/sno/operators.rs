@@ -2,7 +2,7 @@
 
 use flake_core::Sno;
 use pgrx::prelude::*;
-use xxhash_rust::xxh3::xxh3_64_with_seed;
+use twox_hash::XxHash3_64;
 
 use super::datum::SnoDatum;
 use crate::postgres::entry_point::c_symbol;
@@ -44,12 +44,12 @@ fn sno_larger(left: SnoDatum, right: SnoDatum) -> SnoDatum {
 // of the ten bytes. With seed 0, the lower half of the extended hash must equal the plain hash.
 #[pg_extern(sql = "")]
 fn sno_hash(sno: SnoDatum) -> i32 {
-    xxh3_64_with_seed(sno.0.bytes(), 0) as i32
+    XxHash3_64::oneshot_with_seed(0, sno.0.bytes()) as i32
 }
 
 #[pg_extern(sql = "")]
 fn sno_hash_extended(sno: SnoDatum, seed: i64) -> i64 {
-    xxh3_64_with_seed(sno.0.bytes(), seed as u64) as i64
+    XxHash3_64::oneshot_with_seed(seed as u64, sno.0.bytes()) as i64
 }
 
 /// Makes PostgreSQL sort by the first eight bytes as a number, which are time, metabyte and partition. It compares whole snos only

@@ -1,6 +1,6 @@
 //! The format of marks in the file and in a page: `Block`. All numbers are little-endian.
 
-use xxhash_rust::xxh3::xxh3_64;
+use twox_hash::XxHash3_64;
 use zerocopy::little_endian::{I64, U16, U32, U64};
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout, Unaligned};
 
@@ -160,7 +160,7 @@ impl Marks {
         });
         body.published_count = (published as u64).into();
         (body.mark_count, body.gap_count) = ((marks as u16).into(), (gaps as u16).into());
-        let checksum = xxh3_64(body.as_bytes()).into();
+        let checksum = XxHash3_64::oneshot(body.as_bytes()).into();
         let block = Block { magic: MAGIC, version: VERSION.into(), needs: VERSION.into(), checksum, body };
         block.as_bytes().to_vec()
     }
@@ -186,7 +186,7 @@ impl Marks {
     pub fn decode(bytes: &[u8]) -> Result<(Self, Option<FilePart>), Unreadable> {
         let (block, _) = Block::ref_from_prefix(bytes).map_err(|_| Unreadable::Damaged)?;
         let Block { magic, version, needs, checksum, body } = block;
-        if *magic != MAGIC || checksum.get() != xxh3_64(body.as_bytes()) {
+        if *magic != MAGIC || checksum.get() != XxHash3_64::oneshot(body.as_bytes()) {
             return Err(Unreadable::Damaged);
         }
         if needs.get() > VERSION {

@@ -4,7 +4,7 @@
 //! have to wait for the end of that time. The last session to exit therefore writes a note after the halves of the file: the rest
 //! of the window was not used. Neither the exit nor the next start then writes a record.
 
-use xxhash_rust::xxh3::xxh3_64_with_seed;
+use twox_hash::XxHash3_64;
 
 /// The size of a note: three numbers and a checksum, which depends on the record that the note belongs to.
 pub const NOTE: usize = 32;
@@ -30,14 +30,14 @@ impl ExitNote {
         for (place, number) in numbers.chunks_exact_mut(8).zip([self.boot, self.free_from as u64, self.until as u64]) {
             place.copy_from_slice(&number.to_le_bytes());
         }
-        checksum.copy_from_slice(&xxh3_64_with_seed(numbers, record).to_le_bytes());
+        checksum.copy_from_slice(&XxHash3_64::oneshot_with_seed(record, numbers).to_le_bytes());
         bytes
     }
 
     /// Decodes a note for this record; None if the bytes are anything else.
     pub fn decode(bytes: &[u8], record: u64) -> Option<Self> {
         let number = |at: usize| Some(u64::from_le_bytes(bytes.get(at..at + 8)?.try_into().ok()?));
-        let is_whole = number(24)? == xxh3_64_with_seed(&bytes[..24], record);
+        let is_whole = number(24)? == XxHash3_64::oneshot_with_seed(record, &bytes[..24]);
         let (free_from, until) = (number(8)? as i64, number(16)? as i64);
         is_whole.then_some(Self { boot: number(0)?, free_from, until })
     }

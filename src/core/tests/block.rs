@@ -5,7 +5,7 @@ use flake_core::ledger::bound::Bound;
 use flake_core::ledger::marks::{Author, MAX_MARKS, MAX_PUBLISHED, Mark, Marks, Published, ROOM};
 use flake_core::ledger::used::{Free, Used};
 use proptest::prelude::*;
-use xxhash_rust::xxh3::xxh3_64;
+use twox_hash::XxHash3_64;
 
 const ROOM_AT: usize = 320;
 
@@ -16,7 +16,7 @@ fn mark(id: u32, until: i64, gaps: &[Free]) -> Mark {
 
 /// Adds the right checksum.
 fn sealed(mut bytes: Vec<u8>) -> Vec<u8> {
-    let checksum = xxh3_64(&bytes[16..SIZE]);
+    let checksum = XxHash3_64::oneshot(&bytes[16..SIZE]);
     bytes[8..16].copy_from_slice(&checksum.to_le_bytes());
     bytes
 }

@@ -149,7 +149,7 @@ fn a_fault_raises_an_error_and_is_left_alone() {
     let page = alone().page.bytes.unwrap();
     let mut newer = page.clone();
     (newer[4], newer[6]) = (9, 9);
-    let checksum = xxhash_rust::xxh3::xxh3_64(&newer[16..]);
+    let checksum = twox_hash::XxHash3_64::oneshot(&newer[16..]);
     newer[8..16].copy_from_slice(&checksum.to_le_bytes());
     for (bytes, fault) in [(vec![0; page.len()], Unreadable::Damaged), (newer, Unreadable::Newer(9))] {
         let mut alone = Alone::new();

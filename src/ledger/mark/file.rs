@@ -79,7 +79,7 @@ pub fn replace(bytes: &[u8]) -> Result<(), Error> {
 /// Returns an identifier of this run of the operating system, if the system has one.
 pub fn boot() -> Option<u64> {
     let id = std::fs::read("/proc/sys/kernel/random/boot_id").ok()?;
-    (!id.is_empty()).then(|| xxhash_rust::xxh3::xxh3_64(&id))
+    (!id.is_empty()).then(|| twox_hash::XxHash3_64::oneshot(&id))
 }
 
 fn file_error(operation: &str, error: &io::Error) -> Error {

@@ -4,7 +4,7 @@ use flake_core::ledger::block::{FilePart, SIZE};
 use flake_core::ledger::marks::{Author, Mark, Marks};
 use flake_core::ledger::record::newest;
 use flake_core::ledger::used::Used;
-use xxhash_rust::xxh3::xxh3_64;
+use twox_hash::XxHash3_64;
 
 use super::choices::Choices;
 
@@ -17,7 +17,7 @@ pub fn page(data: &[u8]) {
     page[..8].copy_from_slice(b"FLKM\x01\0\x01\0");
     let length = bytes.len().min(SIZE - 16);
     page[16..16 + length].copy_from_slice(&bytes[..length]);
-    let checksum = xxh3_64(&page[16..]);
+    let checksum = XxHash3_64::oneshot(&page[16..]);
     page[8..16].copy_from_slice(&checksum.to_le_bytes());
     let Ok((mut marks, file)) = Marks::decode(&page) else { return };
     let mut choices = Choices(decisions);
