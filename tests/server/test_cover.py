@@ -169,3 +169,19 @@ def test_an_id_of_a_long_tick_is_covered_until_the_horizon_passes_it(own_servers
         assert horizon(tailer, "of_seconds") > id
         with pytest.raises(TOO_LATE):
             writer.execute("SELECT flake_cover(%s, 'of_seconds')", (id,))
+
+
+@pytest.mark.parametrize("back", ["ROLLBACK", "ROLLBACK TO s; COMMIT"])
+def test_no_id_is_covered_by_a_page_that_was_rolled_back(own_servers, back):
+    """The server loses its file, and its clock is behind: only the page knows the horizon. A transaction drops and creates the
+    extension, and covers an ID by the page that is new in it."""
+    server = own_servers(clock="+0")
+    cover = "SELECT flake_cover(flake_min(clock_timestamp()))"
+    with server.connect() as tailer:
+        assert passes(tailer, make(tailer))
+    server.restart(while_stopped=lambda: (server.dir / "data/flake.mark").unlink())
+    server.set_clock("-30")
+    with server.connect() as db:
+        db.execute(f"BEGIN; SAVEPOINT s; DROP EXTENSION flake; CREATE EXTENSION flake; {cover}; {back}")
+        with pytest.raises(TOO_LATE):
+            db.execute(cover)
