@@ -1,5 +1,6 @@
 """The recipes of docs/how-to/convert.md for existing rows, in each kind of session."""
 
+import concurrent.futures
 import re
 
 import psycopg
@@ -66,6 +67,26 @@ def test_a_late_row_gets_a_free_id_of_its_time(db, session):
     same = "flake_timestamp(id) = '2026-03-29 01:30:00.123Z' AND created_at = flake_timestamp(id)"
     at = session.named(f"SELECT count(*) FROM orders WHERE {same}")
     assert db.execute(at).fetchone() == (3,)
+
+
+def test_late_rows_of_one_tick_can_deadlock_in_long_transactions(server):
+    """The page says so: two sessions take the same free IDs in another order."""
+    with server.connect() as db:
+        db.execute("DROP SCHEMA IF EXISTS recipe CASCADE; CREATE SCHEMA recipe; SET search_path = recipe, public")
+        db.execute(f"""CREATE TABLE orders (id bigint PRIMARY KEY, item text, created_at timestamptz);
+            {statement("A late row", "CREATE FUNCTION insert_late")}""")
+
+    def late(db, seed):
+        db.execute("SELECT setseed(%s)", (seed,))
+        db.execute("SELECT insert_late('salt', '2026-03-29Z')")
+
+    with server.connect() as one, server.connect() as other, concurrent.futures.ThreadPoolExecutor() as pool:
+        for db, seed in (one, 0.1), (other, 0.2):
+            db.execute("SET search_path = recipe, public; SET deadlock_timeout = '100ms'; BEGIN")
+            late(db, seed)
+        both = [pool.submit(late, one, 0.2), pool.submit(late, other, 0.1)]
+        failed = [job.exception() for job in both if job.exception()]
+        assert [type(error) for error in failed] == [psycopg.errors.DeadlockDetected]
 
 
 @every_session
