@@ -9,7 +9,7 @@ matplotlib.rcParams |= {"svg.fonttype": "none", "svg.hashsalt": "flake", "font.f
 import matplotlib.pyplot as plt
 
 OURS, OTHERS, INK, FAINT, GRID, PAPER = "#1a6fb5", "#b9c0c8", "#20262d", "#6b7580", "#e3e7eb", "#ffffff"
-# What a browser shows instead where the page is dark.
+# The colors of dark pages.
 DARK = {OURS: "#58a6e6", OTHERS: "#5c6670", INK: "#e6e9ec", FAINT: "#a5aeb8", GRID: "#2b323a", PAPER: "#0d1117"}
 WIDTH = 7.6
 # Characters of the title that fit into this width, in the widest of the fonts.
@@ -80,9 +80,8 @@ def save(figure, path):
 
 def with_dark_colors(drawing):
     """Each color stands in the style of an element, where only a rule that is important is stronger."""
-    rules = [
-        f'[style*="{what}: {light}"] {{ {what}: {dark} !important }}' for light, dark in DARK.items() for what in ("fill", "stroke")
-    ]
+    rule = '[style*="{0}: {1}"] {{ {0}: {2} !important }}'
+    rules = [rule.format(what, light, dark) for light, dark in DARK.items() for what in ("fill", "stroke")]
     style = "<style>@media (prefers-color-scheme: dark) {{ {} }}</style>\n </defs>"
     return drawing.replace("</defs>", style.format(" ".join(rules)), 1)
 

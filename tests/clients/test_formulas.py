@@ -13,7 +13,7 @@ from database import database, server_of_clients
 __all__ = ["database", "server_of_clients"]
 PAGE = (ROOT / "docs/reference/formulas.md").read_text()
 FORMULAS = dict(re.findall(r"^\| `(\w+)` \| `(.*)` \|$", PAGE, re.M))
-EXPRESSIONS = {name: code for name, code in re.findall(r"^\| ([\w() ]+) \| `(.*?)`.*\|$", PAGE, re.M)}
+EXPRESSIONS = dict(re.findall(r"^\| ([\w() ]+) \| `(.*?)`.*\|$", PAGE, re.M))
 ELSEWHERE = """
     SELECT layout, id, floor(extract(epoch FROM flake_timestamp(id, layout)) * 1000)::bigint
     FROM unnest(%s::text[], %s::bigint[]) made (layout, id)"""
@@ -48,7 +48,8 @@ def test_the_formulas_are_right_in_python(times):
 
 def test_the_formulas_are_right_in_sqlite(times):
     db = sqlite3.connect(":memory:")
-    assert_right([db.execute(f"SELECT {FORMULAS[layout]} FROM (SELECT ? AS id)", (id,)).fetchone()[0] for layout, id, _ in times], times)
+    query = "SELECT {} FROM (SELECT ? AS id)"
+    assert_right([db.execute(query.format(FORMULAS[layout]), (id,)).fetchone()[0] for layout, id, _ in times], times)
 
 
 DUCKDB = """
@@ -88,7 +89,7 @@ def test_the_formulas_are_right_in_node(database, times, tmp_path):
 
 
 def test_a_spreadsheet_is_right_to_two_milliseconds_with_15_digits(times):
-    """Its numbers are doubles, of which it keeps 15 digits. Bits above the timestamp cannot be cut off."""
+    """It keeps 15 digits of a double. Bits above the timestamp cannot be cut off."""
     wrong = []
     for layout, id, right in times:
         if id >= 0 and layout != "seata":
@@ -104,7 +105,8 @@ def test_a_spreadsheet_is_right_to_two_milliseconds_with_15_digits(times):
 def one(database):
     """An ID, its milliseconds and its time as an ISO text."""
     ((id, at, text),) = database.sql("""
-        SELECT id, extract(epoch FROM flake_timestamp(id)) * 1000, to_char(flake_timestamp(id) AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS.MS')
+        SELECT id, extract(epoch FROM flake_timestamp(id)) * 1000,
+               to_char(flake_timestamp(id) AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS.MS')
         FROM flake_next('twitter') id""")
     return id, int(at), text
 
@@ -123,7 +125,8 @@ for at in (duckdb.sql("SELECT {EXPRESSIONS["DuckDB"]} FROM (SELECT {id}::BIGINT 
     assert database.python("python", "-c", code).splitlines() == [text] * 3
     shown = database.node("-e", f"const id = {id}n; console.log(({EXPRESSIONS['JavaScript']}).toISOString())")
     assert shown.strip() == text.replace(" ", "T") + "Z"
-    spreadsheet = EXPRESSIONS["spreadsheets (not run)"].removeprefix("=").replace("A1", str(float(f"{id:.15g}"))).replace("^", "**")
+    cell = str(float(f"{id:.15g}"))
+    spreadsheet = EXPRESSIONS["spreadsheets (not run)"].removeprefix("=").replace("A1", cell).replace("^", "**")
     assert abs((eval(spreadsheet) - 25569) * 86400000 - at) <= 2
 
 

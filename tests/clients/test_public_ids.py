@@ -100,7 +100,8 @@ def test_express_finds_a_row_by_its_public_id_only(users, express):
     database, shown, others = users
     program = database.node_directory / "public_ids.mjs"
     program.write_text(EXPRESS.format(lines=lines_of("Express", "js"), express=express))
-    lines = [line for line in database.node(program.name, shown, "%00", *others).splitlines() if line[:4] in ("200 ", "404 ", "500 ")]
+    printed = database.node(program.name, shown, "%00", *others).splitlines()
+    lines = [line for line in printed if line[:4] in ("200 ", "404 ", "500 ")]
     status, answer = lines[0].split(" ", 1)
     assert (status, json.loads(answer)) == ("200", {"id": shown, "name": "tea"})
     assert lines[1].startswith("500 ") and lines[2:] == ["404 Not Found"] * len(others)
@@ -140,9 +141,11 @@ def test_the_pattern_of_the_page_is_that_of_public_ids(database):
     """It matches what flake_seal returns for IDs of all sizes, and no text with another first digit or letter."""
     pattern, = set(re.findall(r"usr_\[0-7\]\[[^]]*\]\{25\}", PAGE.read_text()))
     database.sql("SELECT flake_create_key('usr', 'twitter')")
-    texts = [text for text, in database.sql("SELECT flake_seal((random() * 2::float8 ^ n)::bigint, 'usr') FROM generate_series(0, 62) n")]
+    sealed = "SELECT flake_seal((random() * 2::float8 ^ n)::bigint, 'usr') FROM generate_series(0, 62) n"
+    texts = [text for text, in database.sql(sealed)]
     assert all(re.fullmatch(pattern, text) for text in texts)
-    assert not any(re.fullmatch(pattern, wrong) for text in texts for wrong in ("usr_8" + text[5:], text[:-1] + "u", text.upper()))
+    wrong = [wrong for text in texts for wrong in ("usr_8" + text[5:], text[:-1] + "u", text.upper())]
+    assert not any(re.fullmatch(pattern, text) for text in wrong)
 
 
 WITHOUT_THE_DATABASE = """

@@ -66,7 +66,8 @@ print(int(pd.read_csv(file).farm[0]), pd.read_csv(file, dtype={"farm": "Int64"})
 
 
 def test_numpy_rounds_a_list_with_null_or_a_fraction(database):
-    code = f"import numpy as n\nprint(*(int(n.array([{ID}, other], float if other is None else None)[0]) for other in (None, 0.5, 1)))"
+    first = f"int(n.array([{ID}, other], float if other is None else None)[0])"
+    code = f"import numpy as n\nprint(*({first} for other in (None, 0.5, 1)))"
     null, fraction, whole = map(int, run_lines(database, code).split())
     assert null != ID and fraction != ID and whole == ID
 

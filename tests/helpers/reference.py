@@ -104,7 +104,8 @@ class Catalog:
         return table(["layout", "milliseconds since 1970, in UTC"], [
             [f"`{name}`", f"`{milliseconds(epoch, tick, fields)}`"]
             for name, fields, epoch, tick in self.rows(
-                """SELECT name, fields, (extract(epoch FROM epoch) * 1000000)::bigint, (extract(epoch FROM tick) * 1000000)::bigint
+                """SELECT name, fields, (extract(epoch FROM epoch) * 1000000)::bigint,
+                          (extract(epoch FROM tick) * 1000000)::bigint
                    FROM flake_layouts WHERE source <> 'custom'""")
             if not any(field.get("reversed") for field in fields)
         ])  # fmt: skip

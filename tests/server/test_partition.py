@@ -60,7 +60,8 @@ def test_tables_with_long_names_get_all_partitions(db, session, name):
     db.execute(f"CREATE TABLE {name} (id bigint PRIMARY KEY) PARTITION BY RANGE (id)")
     for month in range(1, 13):
         db.execute("SELECT make_partition(%s, %s)", (name, f"2026-{month}-01"))
-    db.execute(f"INSERT INTO {name} SELECT flake_min('2026-01-15Z'::timestamptz + n * interval '1 month') FROM generate_series(0, 11) n")
+    ids = "SELECT flake_min('2026-01-15Z'::timestamptz + n * interval '1 month') FROM generate_series(0, 11) n"
+    db.execute(f"INSERT INTO {name} {ids}")
     assert db.execute(f"SELECT count(DISTINCT tableoid) FROM {name}").fetchone() == (12,)
 
 

@@ -27,5 +27,6 @@ def test_a_setting_reaches_the_next_client_unless_it_is_of_the_transaction_or_ro
         with pytest.raises(psycopg.OperationalError, match="unsupported startup parameter"):
             psycopg.connect(**there, options="-c flake.max_clock_wait=5s")
         server.sql("ALTER ROLE postgres SET flake.max_clock_wait = '7s'")
-        server.sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()")
+        server.sql("""SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+                      WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()""")
         assert wait(directory) == "7s"
