@@ -113,6 +113,20 @@ def test_programs_with_doubles_round(database):
     assert int(output("jq", "-r", ".text", input=document)) == ID
 
 
+def test_a_left_join_makes_doubles_of_keys(database):
+    code = f"""import pandas as pd
+orders = pd.DataFrame({{"farm": [{ID}, 7]}})
+joined = orders.merge(pd.DataFrame({{"id": [{ID}]}}), how="left", left_on="farm", right_on="id")
+print(joined.id.dtype, int(joined.id[0]))"""
+    assert run_lines(database, code).split() == ["float64", str(int(float(ID)))]
+
+
+def test_percentile_cont_rounds_and_percentile_disc_does_not(database):
+    query = "SELECT (percentile_{}(0) WITHIN GROUP (ORDER BY id))::bigint FROM (VALUES (%s::bigint)) made (id)"
+    assert database.sql(query.format("cont"), ID) == [(int(float(ID)),)]
+    assert database.sql(query.format("disc"), ID) == [(ID,)]
+
+
 def test_ids_of_si_are_exact_and_have_16_digits(database):
     """So doubles keep them, and 15 digits do not."""
     ids = [id for id, in database.sql("SELECT flake_batch('si', 200)")]

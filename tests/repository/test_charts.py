@@ -11,7 +11,7 @@ PLOTS = sorted((FOLDER / "benchmarks").glob("*.svg"))
 DRAWINGS = sorted((FOLDER / "drawings").glob("*.svg"))
 UNITS = {"nanoseconds", "milliseconds", "seconds", "megabytes", "INSERTs per second", "millions of IDs per second"}
 TEXT = re.compile(
-    r'<text style="font-size: (\d+)px[^"]*text-anchor: (\w+)[^"]*" x="([\d.]+)" y="[\d.]+" '
+    r'<text style="[^"]*font(?:-size)?: (\d+)px[^"]*text-anchor: (\w+)[^"]*" x="([\d.]+)" y="[\d.]+" '
     r'transform="rotate\(-(\d+)[^>]*>([^<]*)<'
 )
 # The width of a letter in Verdana, the widest of the fonts, as a part of its height.
