@@ -1,4 +1,4 @@
-"""Plots of the results, as SVG."""
+"""Plots of the results, as SVG: each with a title that fits, axes that name their units, and colors for dark pages."""
 
 import itertools
 
@@ -8,13 +8,18 @@ matplotlib.use("svg")
 matplotlib.rcParams |= {"svg.fonttype": "none", "svg.hashsalt": "flake", "font.family": "sans-serif", "font.size": 11}
 import matplotlib.pyplot as plt
 
-OURS, OTHERS, INK, FAINT = "#1a6fb5", "#b9c0c8", "#20262d", "#6b7580"
+OURS, OTHERS, INK, FAINT, GRID, PAPER = "#1a6fb5", "#b9c0c8", "#20262d", "#6b7580", "#e3e7eb", "#ffffff"
+# The colors of dark pages.
+DARK = {OURS: "#58a6e6", OTHERS: "#5c6670", INK: "#e6e9ec", FAINT: "#a5aeb8", GRID: "#2b323a", PAPER: "#0d1117"}
+WIDTH = 7.6
+# Characters of the title that fit into this width, in the widest of the fonts.
+LONGEST = 72
 
 
-def bars(path, title, values, labels, ours, form):
+def bars(path, title, unit, values, labels, ours, form):
     """One bar for each value, the shortest on top, its number at its end."""
     keys = sorted(values, key=values.get, reverse=True)
-    figure, axes = plt.subplots(figsize=(7.6, 0.9 + 0.42 * len(keys)))
+    figure, axes = plt.subplots(figsize=(WIDTH, 1.4 + 0.42 * len(keys)))
     colors = [OURS if key in ours else OTHERS for key in keys]
     axes.barh(range(len(keys)), [values[key] for key in keys], color=colors, height=0.68)
     axes.set_yticks(range(len(keys)), [labels[key] for key in keys])
@@ -22,15 +27,17 @@ def bars(path, title, values, labels, ours, form):
     for place, key in enumerate(keys):
         axes.text(values[key] + most * 0.01, place, form.format(values[key]), va="center", color=INK)
     axes.set_xlim(0, most * 1.14)
-    finish(figure, axes, title)
+    axes.set_xlabel(unit, color=INK)
+    axes.xaxis.set_major_formatter("{x:,g}")
+    finish(figure, axes, title, axes.xaxis)
     for key, label in zip(keys, axes.get_yticklabels(), strict=True):
         label.set_color(OURS if key in ours else INK)
     save(figure, path)
 
 
-def lines(path, title, values, labels, ours, numbers, form):
+def lines(path, title, unit, values, labels, ours, numbers, form):
     """One line for each contestant, over numbers of clients."""
-    figure, axes = plt.subplots(figsize=(7.6, 3.9))
+    figure, axes = plt.subplots(figsize=(WIDTH, 3.9))
     ends = []
     for key, found in values.items():
         style = {"color": OURS, "linewidth": 2.4, "zorder": 3} if key in ours else {"color": OTHERS, "linewidth": 1.6}
@@ -40,28 +47,43 @@ def lines(path, title, values, labels, ours, numbers, form):
     # Labels at the ends of lines, moved apart where they would overlap.
     ends.sort()
     for one, other in itertools.pairwise(ends):
-        other[0] = max(other[0], one[0] + top * 0.062)
+        other[0] = max(other[0], one[0] + top * 0.075)
     for height, text, color in ends:
         axes.text(len(numbers) - 0.93, height, text, va="center", color=color)
-    axes.set_xticks(range(len(numbers)), [f"{n} client{'s' if n > 1 else ''}" for n in numbers])
+    axes.set_xticks(range(len(numbers)), numbers)
+    axes.set_xlabel("clients", color=INK)
+    axes.set_ylabel(unit, color=INK)
+    axes.yaxis.set_major_formatter("{x:,.0f}")
     axes.set_xlim(-0.15, len(numbers) + 0.75)
     axes.set_ylim(0, max(top, ends[-1][0]) * 1.08)
-    finish(figure, axes, title, x_axis=True)
+    finish(figure, axes, title, axes.yaxis)
     save(figure, path)
 
 
-def finish(figure, axes, title, x_axis=False):
-    axes.set_title(title, loc="left", color=INK, fontsize=12, pad=12)
-    for side in "top", "right", "bottom" if not x_axis else "left":
+def finish(figure, axes, title, measured):
+    """Titles begin at the left edge of the plot, whatever the width of the labels. A grid shows the axis that measures."""
+    assert len(title) <= LONGEST, title
+    figure.suptitle(title, x=0.012, ha="left", color=INK, fontsize=12)
+    for side in axes.spines:
         axes.spines[side].set_visible(False)
-    axes.tick_params(length=0, colors=INK)
-    (axes.yaxis if x_axis else axes.xaxis).set_visible(False)
+    axes.tick_params(which="both", length=0, colors=INK)
+    axes.set_axisbelow(True)
+    measured.grid(True, color=GRID, linewidth=0.8)
     figure.tight_layout()
 
 
 def save(figure, path):
-    figure.savefig(path, metadata={"Date": None}, facecolor="white")
+    figure.savefig(path, metadata={"Date": None}, facecolor=PAPER)
     plt.close(figure)
+    path.write_text(with_dark_colors(path.read_text()))
+
+
+def with_dark_colors(drawing):
+    """Each color stands in the style of an element, where only a rule that is important is stronger."""
+    rule = '[style*="{0}: {1}"] {{ {0}: {2} !important }}'
+    rules = [rule.format(what, light, dark) for light, dark in DARK.items() for what in ("fill", "stroke")]
+    style = "<style>@media (prefers-color-scheme: dark) {{ {} }}</style>\n </defs>"
+    return drawing.replace("</defs>", style.format(" ".join(rules)), 1)
 
 
 def draw(folder, results):
@@ -72,21 +94,21 @@ def draw(folder, results):
     tight = results["tight"]
     folder.mkdir(exist_ok=True)
     sizes_of_20 = tight["indexes"]["20"]["sizes"]
-    title = "Index after eight sessions inserted 480,000 rows, 20 at a time: megabytes"
-    bars(folder / "tight.svg", title, sizes_of_20, tight["labels"], set(tight["ours"]), "{:.1f}")
+    title = "Index after eight sessions inserted 480,000 rows, 20 at a time"
+    bars(folder / "tight.svg", title, "megabytes", sizes_of_20, tight["labels"], set(tight["ours"]), "{:.1f}")
     draw_consumers(folder, results["consumers"])
     draw_standby(folder / "standby.svg", results["standby"])
-    for name, title, values, form in (
-        ("cost", "One ID inside a query: nanoseconds on top of the row it is in", calls, "{:,.0f}"),
-        ("insert", "INSERT of a million rows: seconds", results["fill"], "{:.2f}"),
-        ("index", "Index of a million IDs: megabytes", sizes, "{:.1f}"),
+    for name, title, unit, values, form in (
+        ("cost", "One ID inside a query, on top of the row it is in", "nanoseconds", calls, "{:,.0f}"),
+        ("insert", "INSERT of a million rows", "seconds", results["fill"], "{:.2f}"),
+        ("index", "Index of a million IDs", "megabytes", sizes, "{:.1f}"),
     ):
-        bars(folder / f"{name}.svg", title, values, labels, ours, form)
-    for name, title, values, form in (
-        ("clients", "Single-row INSERTs per second, synchronous_commit off", inserts, "{:,.0f}"),
-        ("generating", "Millions of IDs made per second, not stored", results["generating"][0], "{:.1f}"),
+        bars(folder / f"{name}.svg", title, unit, values, labels, ours, form)
+    for name, title, unit, values, form in (
+        ("clients", "Single-row INSERTs, synchronous_commit off", "INSERTs per second", inserts, "{:,.0f}"),
+        ("generating", "IDs that are not stored", "millions of IDs per second", results["generating"][0], "{:.1f}"),
     ):
-        lines(folder / f"{name}.svg", title, values, labels, ours, numbers, form)
+        lines(folder / f"{name}.svg", title, unit, values, labels, ours, numbers, form)
 
 
 def draw_consumers(folder, found):
@@ -96,12 +118,13 @@ def draw_consumers(folder, found):
         for way, (_, late) in found[name].items():
             values[f"{way} {when}"], labels[f"{way} {when}"] = late, f"{names[way]}, {when}"
     ours = {key for key in values if key.startswith("horizon")}
-    bars(folder / "consumers.svg", "Lag of new rows, 99 %: milliseconds", values, labels, ours, "{:,.1f}")
+    title = "Until a consumer that loses no row has read 99 of 100 new ones"
+    bars(folder / "consumers.svg", title, "milliseconds", values, labels, ours, "{:,.1f}")
 
 
 def draw_standby(path, found):
     """How old the horizon and what was replayed are, over the seconds of the run."""
-    figure, axes = plt.subplots(figsize=(7.6, 3.2))
+    figure, axes = plt.subplots(figsize=(WIDTH, 3.4))
     seconds, horizon, replay = zip(*found["samples"], strict=True)
     most = [age + found["interval"] for age in replay]
     for ages, label, style in (
@@ -111,9 +134,8 @@ def draw_standby(path, found):
         axes.plot(seconds, [1000 * age for age in ages], label=label, **style)
     axes.set_yscale("log")
     axes.set_xlabel("seconds", color=INK)
-    finish(figure, axes, "Age on a standby, whose replay is paused for a while: milliseconds", x_axis=True)
-    axes.yaxis.set_visible(True)
+    axes.set_ylabel("milliseconds", color=INK)
     axes.yaxis.set_major_formatter("{x:,.0f}")
     axes.legend(frameon=False, loc="upper left", labelcolor=INK)
-    figure.tight_layout()
+    finish(figure, axes, "Age of rows and of the horizon on a standby whose replay is paused", axes.yaxis)
     save(figure, path)

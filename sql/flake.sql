@@ -417,7 +417,7 @@ CREATE FUNCTION flake_start_above(id bigint, layout text, force boolean DEFAULT 
     VOLATILE STRICT PARALLEL UNSAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_start_above';
 COMMENT ON FUNCTION flake_start_above(bigint, text, boolean) IS
-    'makes this server continue above this ID, such as the greatest of a restored table; returns the instant from which IDs are made, once all sessions do so; for superusers';
+    'makes this server continue above this ID, also under a later number, such as above the greatest of a restored table; returns the instant from which it makes IDs under its current number, once all sessions do so; for superusers';
 
 -- Leases: applications make IDs by themselves ------------------------------------------------------------------------------
 

@@ -350,7 +350,7 @@ CREATE FUNCTION flake_start_above(id sno, force boolean DEFAULT false) RETURNS t
     VOLATILE STRICT PARALLEL UNSAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_start_above_sno';
 COMMENT ON FUNCTION flake_start_above(sno, boolean) IS
-    'makes this server continue above this ID, such as the greatest of a restored table; returns the instant from which IDs are made, once all sessions do so; for superusers';
+    'makes this server continue above this ID, also under a later number, such as above the greatest of a restored table; returns the instant from which it makes IDs under its current number, once all sessions do so; for superusers';
 
 CREATE FUNCTION flake_cover(id sno) RETURNS sno
     VOLATILE STRICT PARALLEL RESTRICTED

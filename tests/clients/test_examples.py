@@ -45,6 +45,7 @@ def test_the_example_for_django_runs(empty_database):
     [
         ("with_pg.mjs", ["string 1000", "bigint true true", REFUSED]),
         ("with_postgres.mjs", ["string 1000", "bigint true true", REFUSED]),
+        ("with_si.mjs", ["number 1000 true", "number tea"]),
         ("rounded.mjs", ["2123943899640725500", "Do not know how to serialize a BigInt"]),
         ("with_knex.mjs", ["string 1000", "true", REFUSED]),
         ("with_kysely.mjs", ["string 1000", "true", REFUSED]),
@@ -54,7 +55,7 @@ def test_the_example_for_django_runs(empty_database):
 def test_the_examples_for_node_run(database, program, expected):
     check(database.node(program), *expected)
     # TypeORM needs another statement for the single object.
-    assert database.inserts("orders") == {"rounded.mjs": 0, "with_typeorm.mjs": 2}.get(program, 1)
+    assert database.inserts("orders") == {"rounded.mjs": 0, "with_typeorm.mjs": 2, "with_si.mjs": 2}.get(program, 1)
 
 
 def test_the_example_for_drizzle_runs(empty_database):

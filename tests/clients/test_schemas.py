@@ -37,6 +37,22 @@ def test_alembic_writes_the_defaults_and_then_nothing(empty_database):
     assert column in printed and column in as_written(EXAMPLES / "sqlalchemy/migrations/versions/0001_orders.py")
 
 
+def test_alembic_leaves_partitions_and_positions(empty_database):
+    """Without the example's include_object, it would drop them."""
+    alembic = ["-m", "alembic"]
+    empty_database.python("sqlalchemy", *alembic, "upgrade", "head")
+    empty_database.sql("""
+        CREATE TABLE positions (name text, source regclass, last bigint, PRIMARY KEY (name, source));
+        CREATE TABLE visits (id bigint PRIMARY KEY DEFAULT flake_next('twitter')) PARTITION BY RANGE (id);
+        CREATE TABLE visits_2026 PARTITION OF visits FOR VALUES FROM (flake_min('2026-01-01Z')) TO (flake_min('2027-01-01Z'))""")
+    assert empty_database.python("sqlalchemy", *alembic, "check") == "No new upgrade operations detected.\n"
+    copy = shutil.copytree(EXAMPLES / "sqlalchemy", empty_database.directory / "sqlalchemy")
+    environment = copy / "migrations/env.py"
+    environment.write_text(environment.read_text().replace(", include_object=include_object", ""))
+    printed = empty_database.python(copy, *alembic, "check", succeeds=False)
+    assert all(f"remove_table', Table('{table}'" in printed for table in ("positions", "visits", "visits_2026"))
+
+
 def as_written(migration):
     """Writes the default with the quotes that Alembic prints."""
     return re.sub(r'"(\w+)"', r"'\1'", migration.read_text())

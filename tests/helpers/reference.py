@@ -8,7 +8,7 @@ import psycopg
 import error_texts
 from conftest import ROOT
 
-PAGES = [ROOT / "docs" / "reference" / name for name in ("functions.md", "settings.md")]
+PAGES = [ROOT / "docs" / "reference" / name for name in ("functions.md", "settings.md", "formulas.md")]
 MARK = re.compile(r"(?<=^<!-- catalog: )(\w+)((?: \w+)*)( -->\n)(.*?)(?=^<!-- end of catalog -->$)", re.M | re.S)
 SHORTER = {"timestamp with time zone": "timestamptz", "timestamp without time zone": "timestamp", "'::text": "'"}
 
@@ -93,10 +93,21 @@ class Catalog:
     def layouts(self):
         return table(["layout", "fields, in bits", "tick", "epoch", "last tick", "IDs a second, of all workers", "source"], [
             [f"`{name}`", " · ".join(f"{field.get('name', 'unused')} {field['bits']}" for field in fields), f"{1000 * tick:g} ms",
-             epoch, end, f"{float(ids) / tick:,.0f}" if makes else "only read", source]
+             epoch.removesuffix("T00:00:00.000Z"), end, f"{float(ids) / tick:,.0f}" if makes else "only read", source]
             for name, fields, tick, epoch, end, ids, makes, source in self.rows(
-                """SELECT name, fields, extract(epoch FROM tick)::float, to_char(epoch, 'YYYY-MM-DD'),
+                """SELECT name, fields, extract(epoch FROM tick)::float, to_char(epoch, 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'),
                           to_char(ends_at, 'YYYY-MM-DD'), ids_per_tick, generates, source FROM flake_layouts""")
+        ])  # fmt: skip
+
+    def formulas(self):
+        """Expressions for programs without flake. A timestamp that is stored in reverse has none."""
+        return table(["layout", "milliseconds since 1970, in UTC"], [
+            [f"`{name}`", f"`{milliseconds(epoch, tick, fields)}`"]
+            for name, fields, epoch, tick in self.rows(
+                """SELECT name, fields, (extract(epoch FROM epoch) * 1000000)::bigint,
+                          (extract(epoch FROM tick) * 1000000)::bigint
+                   FROM flake_layouts WHERE source <> 'custom'""")
+            if not any(field.get("reversed") for field in fields)
         ])  # fmt: skip
 
     def type(self):
@@ -107,6 +118,18 @@ class Catalog:
                 WHERE relname IN ('pg_operator', 'pg_cast', 'pg_opclass')
                    OR relname = 'pg_proc' AND EXISTS (SELECT FROM pg_aggregate WHERE aggfnoid = objid)"""
         )))  # fmt: skip
+
+
+def milliseconds(epoch, tick, fields):
+    """The expression for the time of an ID; epoch and tick are in microseconds."""
+    at, = (number for number, field in enumerate(fields) if field["role"] == "timestamp")
+    bits = fields[at]["bits"]
+    shift, above = (sum(field["bits"] for field in part) for part in (fields[at + 1 :], fields[:at]))
+    # Bit 63 is the sign, which a shift would repeat.
+    ticks = f"((id >> {shift}) & {2**bits - 1})" if above or shift + bits == 64 else f"(id >> {shift})"
+    unit = f" * {tick // 1000}" if tick > 1000 else f" / {1000 // tick}" if tick < 1000 else ""
+    assert epoch % 1000 == 0 and (tick % 1000 == 0 or 1000 % tick == 0)
+    return f"{ticks}{unit}" + (f" + {epoch // 1000}" if epoch else "")
 
 
 def shortened(text):

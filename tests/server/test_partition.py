@@ -55,6 +55,17 @@ def test_partitions_of_months_are_made_once(db, session):
 
 
 @every_session
+@pytest.mark.parametrize("name", ["t" * 55, "t" * 56, "ä" * 31], ids=["fits", "long", "of two bytes each"])
+def test_tables_with_long_names_get_all_partitions(db, session, name):
+    db.execute(f"CREATE TABLE {name} (id bigint PRIMARY KEY) PARTITION BY RANGE (id)")
+    for month in range(1, 13):
+        db.execute("SELECT make_partition(%s, %s)", (name, f"2026-{month}-01"))
+    ids = "SELECT flake_min('2026-01-15Z'::timestamptz + n * interval '1 month') FROM generate_series(0, 11) n"
+    db.execute(f"INSERT INTO {name} {ids}")
+    assert db.execute(f"SELECT count(DISTINCT tableoid) FROM {name}").fetchone() == (12,)
+
+
+@every_session
 def test_retention_drops_partitions_that_have_ended_for_all_consumers(db, session):
     """Partitions that have ended are dropped, of one table only, and none if a consumer has not begun."""
     for table in TABLES:

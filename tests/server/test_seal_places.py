@@ -1,7 +1,15 @@
 """Keys in other places: dumps by several roles, restored databases, standbys, another owner, an upgraded server."""
 
+import re
+import subprocess
+
 import psycopg
 import pytest
+
+import pages
+from conftest import ROOT, bindir, pg_config
+
+PAGE = ROOT / "docs/how-to/public-ids.md"
 
 SEALED = "SELECT flake_seal(g, 'usr') FROM generate_series(1, 10) g"
 
@@ -61,6 +69,54 @@ def test_a_dump_by_another_role_lacks_them_which_is_noticed(server, role):
             db.execute("SELECT flake_import_key('usr', %b, 'twitter')", (bytes.fromhex(option.partition("=")[2]),))
         assert db.execute(check).fetchone() == (True, None)
     assert sealed(server, **there) == sealed(server, dbname="kept", user="keeper")
+
+
+def test_the_page_s_statements_bring_a_rotation_to_another_server(server):
+    """The key's owner runs them in both places. Before, the other server opens what the first secret has sealed only."""
+    query, = pages.recipe(PAGE, "Several servers")
+    server.sql("CREATE DATABASE far OWNER keeper")
+    with server.connect(dbname="kept", user="keeper") as here, server.connect(dbname="far", user="keeper") as there:
+        first = here.execute("SELECT split_part(umoptions[1], '=', 2) FROM pg_user_mappings WHERE srvname = 'usr'").fetchone()[0]
+        there.execute("CREATE EXTENSION flake")
+        there.execute("SELECT flake_import_key('usr', %b, 'twitter')", (bytes.fromhex(first),))
+        texts = [text for text, in here.execute(SEALED)]
+        opened = "SELECT flake_unseal(text, 'usr') FROM unnest(%s::text[]) text"
+        assert [id for id, in there.execute(opened, (texts,))] == [1, 2, 3, 4, *[None] * 6]
+        (statements,) = here.execute(query).fetchone()
+        there.execute(statements)
+        assert [id for id, in there.execute(opened, (texts,))] == list(range(1, 11))
+        assert there.execute(SEALED).fetchall() == here.execute(SEALED).fetchall()
+        alike = "SELECT secret, ids::text, fingerprint FROM flake_keys ORDER BY 1"
+        assert there.execute(alike).fetchall() == here.execute(alike).fetchall()
+        assert there.execute("SELECT ok FROM flake_check() WHERE name = 'keys'").fetchone() == (True,)
+
+
+def test_a_role_can_be_allowed_to_hide_parameters(server):
+    grant = re.search(r"`(GRANT SET ON PARAMETER log_parameter_max_length TO keeper)`", PAGE.read_text())[1]
+    with server.connect(dbname="kept", user="keeper") as db:
+        pytest.raises(psycopg.errors.InsufficientPrivilege, db.execute, "SET log_parameter_max_length = 0")
+        server.sql(grant)
+        db.execute("SET log_parameter_max_length = 0")
+
+
+def test_a_restore_leaves_no_secret_in_statistics_and_log(servers):
+    """With the options of the page; without them, both have the secret."""
+    if not (pg_config("--sharedir") / "extension/pg_stat_statements.control").exists():
+        pytest.skip("this PostgreSQL has no pg_stat_statements")
+    server = servers("shared_preload_libraries=pg_stat_statements", "log_statement=ddl")
+    server.sql("SELECT flake_create_key('usr', 'twitter')")
+    server.sql("CREATE EXTENSION pg_stat_statements")
+    dump = server.run("pg_dump", "--schema-only", "postgres").stdout
+    secret, = re.findall(r"key1 '([0-9a-f]{32})'", dump)
+    options = re.search(r"^PGOPTIONS='(.*)' psql", "".join(pages.recipe(PAGE, "Restore a database", "shell")), re.M)[1]
+    log = server.dir / "server.log"
+    for name, with_options in ("with_them", options), ("without", ""):
+        server.sql(f"CREATE DATABASE {name}")
+        command = [bindir() / "psql", "-X", "-q", name]
+        environment = server.client_environment | {"PGOPTIONS": with_options}
+        subprocess.run(command, check=True, env=environment, input=dump, text=True, stdout=subprocess.DEVNULL)
+        seen = server.value("SELECT count(*) FROM pg_stat_statements WHERE query ~ %s", secret) > 0, secret in log.read_text()
+        assert seen == ((False, False) if with_options else (True, True))
 
 
 def test_a_new_owner_can_use_and_rotate_the_keys(server):

@@ -1,11 +1,12 @@
 """sno in several sessions, with a clock that is set, and through clients."""
 
+import re
 
 import psycopg
 import psycopg.adapt
 import pytest
 
-from conftest import SECONDS
+from conftest import ROOT, SECONDS, pg_config
 
 INSERT = """INSERT INTO made (id, n)
     SELECT CASE n % 3 WHEN 0 THEN sno_next(n % 256) WHEN 1 THEN sno_next(n % 256, 7) ELSE sno_next(0, n % 50) END, n
@@ -188,3 +189,18 @@ def test_estimates_of_rows_are_close(server):
                            "WHERE tablename = 'minutes' AND attname = 'id'").fetchone()  # fmt: skip
         assert ends == 101
         db.execute("DROP TABLE minutes")
+
+
+def test_gist_takes_the_bytes_of_a_sno(server):
+    """As docs/reference/sno.md says."""
+    if not (pg_config("--sharedir") / "extension/btree_gist.control").exists():
+        pytest.skip("this PostgreSQL has no btree_gist")
+    constraint = re.search(r"`(EXCLUDE USING gist .*?)`", (ROOT / "docs/reference/sno.md").read_text())[1]
+    with server.connect() as db:
+        db.execute("CREATE EXTENSION IF NOT EXISTS btree_gist")
+        db.execute(f"CREATE TABLE booked (id sno, span tstzrange, {constraint})")
+        for id in ("6vv9gn2222222222", "6vv9gn2222222223"):
+            db.execute("INSERT INTO booked VALUES (%s, '[2026-01-01,2026-01-03)')", (id,))
+        again = "INSERT INTO booked VALUES ('6vv9gn2222222222', '[2026-01-02,2026-01-04)')"
+        pytest.raises(psycopg.errors.ExclusionViolation, db.execute, again)
+        db.execute("INSERT INTO booked VALUES ('6vv9gn2222222222', '[2026-01-03,2026-01-04)')")
