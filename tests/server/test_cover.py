@@ -179,7 +179,7 @@ def test_no_id_is_covered_by_a_page_that_was_rolled_back(own_servers, back):
     cover = "SELECT flake_cover(flake_min(clock_timestamp()))"
     with server.connect() as tailer:
         assert passes(tailer, make(tailer))
-    server.restart(while_stopped=lambda: (server.dir / "data/flake.mark").unlink())
+    server.restart(while_stopped=(server.dir / "data/flake.mark").unlink)
     server.set_clock("-30")
     with server.connect() as db:
         db.execute(f"BEGIN; SAVEPOINT s; DROP EXTENSION flake; CREATE EXTENSION flake; {cover}; {back}")
