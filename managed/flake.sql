@@ -775,6 +775,10 @@ BEGIN
         RAISE 'ID is too far ahead of the clock' USING ERRCODE = '55000',
             DETAIL = format('Until %s, this layout could make no IDs.', flake.instant(start)),
             HINT = 'Check the ID, its layout, and the clock. If this is what you want, pass force => true.';
+    ELSIF tick > 9223372036854775807 >> flake.room(l) THEN
+        RAISE 'no ID of layout "%" can be above this one', layout USING ERRCODE = '22003',
+            DETAIL = format('The last tick of its sequence is %s, and the ID is of tick %s.', 9223372036854775807 >> flake.room(l), tick - 1),
+            HINT = 'Check the ID and its layout.';
     END IF;
     BEGIN
         LOCK TABLE flake.gate IN SHARE UPDATE EXCLUSIVE MODE;
