@@ -291,7 +291,7 @@ BEGIN
             HINT = 'For example: {"worker": 3, "sequence": 7}. Omitted fields are 0.';
     END IF;
     FOR field IN SELECT key AS name, value::text AS value FROM jsonb_each(fields) ORDER BY key COLLATE "C" LOOP
-        IF field.value !~ '^\d+$' OR field.value::numeric >= 18446744073709551616 THEN
+        IF field.value !~ '^[0-9]+$' OR field.value::numeric >= 18446744073709551616 THEN
             RAISE 'invalid value for field "%" of layout "%": %', field.name, l.name,
                 CASE WHEN length(field.value) > 40 THEN left(field.value, 40) || '...' ELSE field.value END
                 USING ERRCODE = CASE WHEN field.value ~ '^[-0-9]' THEN '22003' ELSE '22023' END,
