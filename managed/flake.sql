@@ -922,11 +922,11 @@ BEGIN
         RAISE 'extension "pgcrypto" is not there' USING ERRCODE = '55000', DETAIL = 'Public IDs are enciphered by its AES.',
             HINT = 'CREATE EXTENSION pgcrypto;';
     END IF;
-    -- Its schema differs from database to database.
+    -- Its schema differs from database to database, and its owner may drop it and put other functions there.
     EXECUTE format('CREATE OR REPLACE FUNCTION flake.encipher(block bytea, secret bytea) RETURNS bytea IMMUTABLE LANGUAGE sql
-        AS $f$ SELECT %s.encrypt(block, secret, ''aes-ecb/pad:none'') $f$', place);
+        RETURN %s.encrypt(block, secret, ''aes-ecb/pad:none''::text)', place);
     EXECUTE format('CREATE OR REPLACE FUNCTION flake.decipher(block bytea, secret bytea) RETURNS bytea IMMUTABLE LANGUAGE sql
-        AS $f$ SELECT %s.decrypt(block, secret, ''aes-ecb/pad:none'') $f$', place);
+        RETURN %s.decrypt(block, secret, ''aes-ecb/pad:none''::text)', place);
     INSERT INTO flake.key AS k VALUES ($1, $2, l.name) ON CONFLICT ON CONSTRAINT key_pkey
         DO UPDATE SET secret = excluded.secret, layout = excluded.layout WHERE $4;
     IF NOT FOUND THEN

@@ -123,6 +123,24 @@ def test_leaving_reads_no_secrets_where_that_runs_functions(server, added):
         server.sql(managed.LEAVING.read_text())
 
 
+def test_secrets_stay_where_they_are_when_pgcrypto_is_dropped(server):
+    """Its owner cannot put another function in the place of the one that enciphers."""
+    server.sql("DROP EXTENSION pgcrypto; GRANT CREATE ON DATABASE postgres TO mallory")
+    act(server, "mallory", "CREATE EXTENSION pgcrypto SCHEMA mine")
+    managed.install(server, user="Owner")
+    act(server, "Owner", "SELECT flake_create_key('usr', 'twitter')")
+    with pytest.raises(psycopg.errors.DependentObjectsStillExist):
+        act(server, "mallory", "DROP EXTENSION pgcrypto")
+    act(
+        server, "mallory", "DROP EXTENSION pgcrypto CASCADE",
+        """CREATE FUNCTION mine.encrypt(bytea, secret bytea, text) RETURNS bytea LANGUAGE sql AS $$
+           INSERT INTO mine.loot VALUES (secret::text) RETURNING '\\x00000000000080008000000000000000'::bytea $$""",
+    )  # fmt: skip
+    with pytest.raises(psycopg.errors.UndefinedFunction):
+        act(server, "Owner", "SELECT flake_seal(42, 'usr')")
+    assert server.sql("SELECT who FROM mine.loot") == []
+
+
 def test_default_privileges_neither_let_roles_seal_nor_keep_them_from_making_ids(server):
     act(
         server, "Owner", "ALTER DEFAULT PRIVILEGES REVOKE EXECUTE ON FUNCTIONS FROM PUBLIC",
