@@ -11,6 +11,17 @@ BEGIN;
 CREATE SCHEMA flake;
 GRANT USAGE ON SCHEMA flake TO PUBLIC;
 
+-- All is created in this schema, and what is for callers is moved at the end. In a schema where others create functions and operators,
+-- one that fits the types of a call better than PostgreSQL's own would run as each caller.
+DO $$
+BEGIN
+    IF pg_catalog.current_schema() IS NULL THEN
+        RAISE 'no schema of the search_path exists' USING ERRCODE = '3F000', HINT = 'SET search_path = public;';
+    END IF;
+    PERFORM pg_catalog.set_config('flake_edition.schema', pg_catalog.current_schema()::text, true);
+    PERFORM pg_catalog.set_config('search_path', 'flake, pg_temp', true);
+END $$;
+
 -- Functions without a search_path of their own are called by ones that set it.
 
 -- Layouts ----------------------------------------------------------------------------------------------------------------
@@ -280,7 +291,7 @@ BEGIN
             HINT = 'For example: {"worker": 3, "sequence": 7}. Omitted fields are 0.';
     END IF;
     FOR field IN SELECT key AS name, value::text AS value FROM jsonb_each(fields) ORDER BY key COLLATE "C" LOOP
-        IF field.value !~ '^\d+$' OR field.value::numeric >= 18446744073709551616 THEN
+        IF field.value !~ '^[0-9]+$' OR field.value::numeric >= 18446744073709551616 THEN
             RAISE 'invalid value for field "%" of layout "%": %', field.name, l.name,
                 CASE WHEN length(field.value) > 40 THEN left(field.value, 40) || '...' ELSE field.value END
                 USING ERRCODE = CASE WHEN field.value ~ '^[-0-9]' THEN '22003' ELSE '22023' END,
@@ -764,6 +775,10 @@ BEGIN
         RAISE 'ID is too far ahead of the clock' USING ERRCODE = '55000',
             DETAIL = format('Until %s, this layout could make no IDs.', flake.instant(start)),
             HINT = 'Check the ID, its layout, and the clock. If this is what you want, pass force => true.';
+    ELSIF tick > 9223372036854775807 >> flake.room(l) THEN
+        RAISE 'no ID of layout "%" can be above this one', layout USING ERRCODE = '22003',
+            DETAIL = format('The last tick of its sequence is %s, and the ID is of tick %s.', 9223372036854775807 >> flake.room(l), tick - 1),
+            HINT = 'Check the ID and its layout.';
     END IF;
     BEGIN
         LOCK TABLE flake.gate IN SHARE UPDATE EXCLUSIVE MODE;
@@ -793,7 +808,8 @@ BEGIN
     RETURN COALESCE(pg_sequence_last_value(format('flake.%I', layout)::regclass), 0) >> flake.room(flake.named(layout));
 END $$;
 
--- The greatest ID of each column whose default makes IDs, if a B-tree shows it.
+-- The greatest ID of each column whose default makes IDs, if a B-tree shows it, and the table is the caller's own: a query of another's
+-- table runs functions of its owner, in policies and in expressions of indexes.
 CREATE FUNCTION flake.greatest_ids(OUT place text, OUT layout text, OUT id bigint) RETURNS SETOF record
     VOLATILE SET search_path = pg_catalog, pg_temp LANGUAGE plpgsql AS $$
 DECLARE
@@ -803,7 +819,8 @@ BEGIN
         SELECT a.attrelid::regclass AS relation, a.attname AS name, made.layout,
                EXISTS (SELECT FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid JOIN pg_am m ON m.oid = c.relam
                        WHERE i.indrelid = a.attrelid AND i.indkey[0] = a.attnum AND i.indpred IS NULL AND i.indisvalid
-                           AND m.amname = 'btree') AS is_indexed
+                           AND m.amname = 'btree')
+                   AND pg_get_userbyid(t.relowner) = current_user AND NOT row_security_active(t.oid) AS is_shown
         FROM pg_attrdef d JOIN pg_attribute a ON (a.attrelid, a.attnum) = (d.adrelid, d.adnum) JOIN pg_class t ON t.oid = a.attrelid,
              LATERAL (SELECT substring(pg_get_expr(d.adbin, d.adrelid) FROM $x$flake_next\('(\w+)'$x$) AS layout) made
         WHERE a.atttypid = 'bigint'::regtype AND t.relkind IN ('r', 'p') AND t.relpersistence <> 't'
@@ -813,7 +830,7 @@ BEGIN
         place := format('%s.%I', key.relation, key.name);
         layout := key.layout;
         id := NULL;
-        IF key.is_indexed AND has_column_privilege(key.relation, key.name, 'SELECT') THEN
+        IF key.is_shown AND has_column_privilege(key.relation, key.name, 'SELECT') THEN
             EXECUTE format('SELECT max(%I) FROM %s', key.name, key.relation) INTO id;
         END IF;
         RETURN NEXT;
@@ -864,7 +881,7 @@ BEGIN
             WHEN ok THEN 'New IDs are made after it.'
             WHEN NOT ok AND found.tick > found.now THEN format('The ID %s belongs to a time that is still to come: new IDs are below it.', found.id)
             WHEN NOT ok THEN format('The sequence is before the ID %s: it was made elsewhere, or somebody has set the sequence back.', found.id)
-            ELSE 'The table is empty, or no index shows this role the greatest ID.' END,
+            ELSE 'The table is empty, has another owner than this role, or no index shows the greatest ID.' END,
             CASE WHEN NOT ok THEN format('SELECT flake_start_above(%s, %L);', found.id, found.layout) END;
     END LOOP;
 END $$;
@@ -905,11 +922,11 @@ BEGIN
         RAISE 'extension "pgcrypto" is not there' USING ERRCODE = '55000', DETAIL = 'Public IDs are enciphered by its AES.',
             HINT = 'CREATE EXTENSION pgcrypto;';
     END IF;
-    -- Its schema differs from database to database.
+    -- Its schema differs from database to database, and its owner may drop it and put other functions there.
     EXECUTE format('CREATE OR REPLACE FUNCTION flake.encipher(block bytea, secret bytea) RETURNS bytea IMMUTABLE LANGUAGE sql
-        AS $f$ SELECT %s.encrypt(block, secret, ''aes-ecb/pad:none'') $f$', place);
+        RETURN %s.encrypt(block, secret, ''aes-ecb/pad:none''::text)', place);
     EXECUTE format('CREATE OR REPLACE FUNCTION flake.decipher(block bytea, secret bytea) RETURNS bytea IMMUTABLE LANGUAGE sql
-        AS $f$ SELECT %s.decrypt(block, secret, ''aes-ecb/pad:none'') $f$', place);
+        RETURN %s.decrypt(block, secret, ''aes-ecb/pad:none''::text)', place);
     INSERT INTO flake.key AS k VALUES ($1, $2, l.name) ON CONFLICT ON CONSTRAINT key_pkey
         DO UPDATE SET secret = excluded.secret, layout = excluded.layout WHERE $4;
     IF NOT FOUND THEN
@@ -1022,24 +1039,45 @@ BEGIN
     RETURN flake.opened(block, key);
 END $$;
 
+-- Rights -----------------------------------------------------------------------------------------------------------------
+
+-- Default privileges may have taken rights on functions and types, and given rights on tables, sequences and keys.
+GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA flake TO PUBLIC;
+GRANT USAGE ON TYPE flake_parts, flake.layout, flake.division TO PUBLIC;
+GRANT SELECT ON flake_layouts TO PUBLIC;
+
 -- Roles seal and open by these functions, which read all secrets, if the owner grants EXECUTE.
 REVOKE EXECUTE ON FUNCTION flake_seal(bigint, text), flake_seal_uuid(bigint, text), flake_unseal(uuid, text), flake_unseal(text, text)
     FROM PUBLIC;
 
--- Rights -----------------------------------------------------------------------------------------------------------------
-
--- Default privileges may have given rights on tables and sequences away.
 DO $$
 DECLARE
     given record;
 BEGIN
     FOR given IN
-        SELECT c.oid::regclass AS object, CASE WHEN c.relkind = 'S' THEN 'SEQUENCE' ELSE 'TABLE' END AS kind,
-               COALESCE(quote_ident(r.rolname), 'PUBLIC') AS role
-        FROM pg_class c, LATERAL aclexplode(c.relacl) a LEFT JOIN pg_roles r ON r.oid = a.grantee
+        SELECT c.oid::regclass::text AS object, CASE WHEN c.relkind = 'S' THEN 'SEQUENCE' ELSE 'TABLE' END AS kind, a.grantee
+        FROM pg_class c, LATERAL aclexplode(c.relacl) a
         WHERE c.relnamespace = 'flake'::regnamespace AND c.relkind IN ('r', 'S') AND a.grantee <> c.relowner
+        UNION SELECT p.oid::regprocedure::text, 'FUNCTION', a.grantee FROM pg_proc p, LATERAL aclexplode(p.proacl) a
+        WHERE p.pronamespace = 'flake'::regnamespace AND p.proname ~ '^flake_(un)?seal' AND a.grantee <> p.proowner
     LOOP
-        EXECUTE format('REVOKE ALL ON %s %s FROM %s', given.kind, given.object, given.role);
+        EXECUTE format('REVOKE ALL ON %s %s FROM %s', given.kind, given.object,
+            CASE given.grantee WHEN 0 THEN 'PUBLIC' ELSE given.grantee::regrole::text END);
+    END LOOP;
+END $$;
+
+-- What is for callers goes to where they look for it.
+DO $$
+DECLARE
+    moved record;
+BEGIN
+    FOR moved IN
+        SELECT 'FUNCTION' AS kind, oid::regprocedure::text AS object FROM pg_proc
+        WHERE pronamespace = 'flake'::regnamespace AND starts_with(proname, 'flake_')
+        UNION SELECT CASE relkind WHEN 'v' THEN 'VIEW' ELSE 'TYPE' END, relname::text FROM pg_class
+        WHERE relnamespace = 'flake'::regnamespace AND starts_with(relname, 'flake_')
+    LOOP
+        EXECUTE format('ALTER %s %s SET SCHEMA %I', moved.kind, moved.object, current_setting('flake_edition.schema'));
     END LOOP;
 END $$;
 

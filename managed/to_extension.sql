@@ -8,11 +8,15 @@
 -- IDs meanwhile.
 
 BEGIN;
+SET LOCAL search_path = pg_catalog, pg_temp;
 
 DO $$
 DECLARE
     place text := (SELECT extnamespace::regnamespace FROM pg_extension WHERE extname = 'flake');
-    own text := (SELECT pronamespace::regnamespace FROM pg_proc WHERE proname = 'flake_set_node');
+    owner regrole := (SELECT nspowner FROM pg_namespace WHERE nspname = 'flake');
+    -- Any role may have a function of this name.
+    own text := (SELECT pronamespace::regnamespace FROM pg_proc
+                 WHERE proname = 'flake_set_node' AND proargtypes = '23 23' AND proowner = owner LIMIT 1);
     l record;
     f record;
     result text;
@@ -23,15 +27,34 @@ BEGIN
     END IF;
 
     -- Sessions that still have the old functions in their plans may make no more IDs: they fail, and succeed when they try again.
-    -- ALTER SEQUENCE waits for all transactions that have used a sequence.
-    FOR l IN SELECT name, tick FROM flake.layouts() WHERE generates LOOP
+    -- ALTER SEQUENCE waits for all transactions that have used a sequence. No function of this edition is called: its owner could have
+    -- replaced it, and a superuser would run that.
+    FOR l IN EXECUTE format('
+        SELECT l.name, l.epoch, l.tick, c.oid AS sequence,
+               (SELECT 63 - least((f->>''bits'')::integer, 42) FROM jsonb_array_elements(l.fields) f
+                WHERE f->>''role'' = ''timestamp'') AS room
+        FROM %s.flake_layouts l JOIN pg_class c ON c.relname = l.name AND c.relkind = ''S'' AND c.relnamespace = ''flake''::regnamespace
+        WHERE l.source <> ''custom''', place)
+    LOOP
         EXECUTE format('ALTER SEQUENCE flake.%I NO CYCLE', l.name);
-        EXECUTE format('SELECT %1$s.flake_start_above(%1$s.flake_make(epoch + flake.reached(name) * tick, ''{}'', name), name, true)
-            FROM %2$s.flake_layouts WHERE name = %3$L AND flake.reached(name) > 0', place, own, l.name);
+        EXECUTE format('SELECT %1$s.flake_start_above(%1$s.flake_make($2 + reached * $3, ''{}'', $1), $1, true)
+            FROM (SELECT pg_sequence_last_value($4) >> $5) r(reached) WHERE reached > 0', place)
+            USING l.name, l.epoch, l.tick, l.sequence, l.room;
     END LOOP;
 
-    FOR f IN SELECT name, secret, layout FROM flake.key LOOP
+    -- Nor is one called in a view, or when a query of a table is planned.
+    LOCK TABLE ONLY flake.key;
+    IF (SELECT relkind <> 'r' OR relchecks > 0 FROM pg_class WHERE oid = 'flake.key'::regclass)
+        OR EXISTS (SELECT FROM pg_index WHERE indrelid = 'flake.key'::regclass AND (indexprs IS NOT NULL OR indpred IS NOT NULL))
+        OR EXISTS (SELECT FROM pg_statistic_ext WHERE stxrelid = 'flake.key'::regclass)
+    THEN
+        RAISE 'flake.key is not the table of managed/flake.sql' USING ERRCODE = '55000',
+            DETAIL = 'It is a view, or has a constraint, an index or statistics with an expression.', HINT = 'Drop what was added.';
+    END IF;
+    FOR f IN SELECT name, secret, layout FROM ONLY flake.key LOOP
         EXECUTE format('SELECT %s.flake_import_key($1, $2, $3)', place) USING f.name, f.secret, f.layout;
+        -- The functions that seal run as their owner.
+        EXECUTE format('GRANT USAGE ON FOREIGN SERVER %I TO %s', f.name, owner);
     END LOOP;
 
     FOR f IN

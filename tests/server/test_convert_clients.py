@@ -63,6 +63,21 @@ def test_it_warns_of_sequences_that_have_made_keys(db, key, called):
     assert found == (expected if called else [])
 
 
+def test_no_sequence_of_others_is_locked(db, server):
+    """Neither does a conversion wait for somebody who changes one."""
+    server.sql("CREATE SEQUENCE other; SELECT nextval('other')")
+    try:
+        with server.connect(autocommit=False) as holder:
+            holder.execute("ALTER SEQUENCE other NO CYCLE")
+            db.execute("CREATE TABLE t (id bigserial PRIMARY KEY); INSERT INTO t DEFAULT VALUES")
+            assert len(warnings(db, "SELECT flake_convert('t')")) == 1
+            holder.rollback()
+        held = "SELECT FROM pg_locks WHERE pid = pg_backend_pid() AND relation = 'other'::regclass"
+        assert db.execute(held).fetchone() is None
+    finally:
+        server.sql("DROP SEQUENCE other")
+
+
 def test_a_default_that_sets_the_sequence_keeps_currval(db):
     db.execute("""CREATE TABLE notes (id bigserial PRIMARY KEY, note text); INSERT INTO notes DEFAULT VALUES;
                   SELECT flake_convert('notes'); INSERT INTO notes DEFAULT VALUES""")

@@ -113,6 +113,12 @@ def test_it_makes_ids_of_numbers_as_the_extension_does(both):
                 same(both, "flake_make(%s::timestamptz, %s::jsonb, %s)", at, fields, name)
 
 
+def test_a_client_that_reads_backslashes_otherwise_makes_the_same_ids(both):
+    with both[1].transaction(force_rollback=True):
+        both[1].execute("SET LOCAL standard_conforming_strings = off; SET LOCAL escape_string_warning = off")
+        assert same(both, "flake_make('2026-01-01Z', %s, 'twitter')", '{"worker": 1}')[0] > 0
+
+
 def vectors():
     for file in ("twitter", "si", "uniqueid", "base64id", "relatives", "presets", "published"):
         with (ROOT / f"tests/vectors/{file}.csv").open() as rows:

@@ -344,6 +344,11 @@ def test_it_starts_above_an_id(clocked):
     assert clocked.value("SELECT flake_next('twitter')") > far
     with pytest.raises(STATE, match="too far ahead"):
         clocked.sql("SELECT flake_start_above(flake_max(now() + interval '2 h'), 'twitter')")
+    # No value of the sequence is above the last tick; the one of mastodon holds fewer ticks than IDs do.
+    for id, layout in [(2**63 - 1, "twitter"), (-1, "discord"), (1 << 62, "mastodon"), (-1, "uniqueid")]:
+        with pytest.raises(psycopg.errors.DataError, match="above|possible"):
+            clocked.sql("SELECT flake_start_above(%s, %s, true)", id, layout)
+        assert clocked.value("SELECT flake_next(%s) <> 0", layout)
 
 
 def findings(db):

@@ -71,8 +71,9 @@ pub struct Lease {
     era: u64,
     /// The database that the IDs go into.
     pub database: u32,
-    /// The instant at which the last grant of the lease begins, and the instant at which the lease ends. An entry without a lease
-    /// has [`BEGINNING`].
+    /// The instants at which the lessee's first grant begins, at which its last one begins, and at which the lease ends. An entry
+    /// without a lease has [`BEGINNING`].
+    first: i64,
     from: i64,
     pub until: i64,
     /// When the lessee's first lease was granted.
@@ -90,6 +91,7 @@ impl Lease {
         token: 0,
         era: 0,
         database: 0,
+        first: BEGINNING,
         from: BEGINNING,
         until: BEGINNING,
         since: 0,
@@ -305,15 +307,17 @@ impl Pool {
         }
         let Request { key, database, by, lots, .. } = *request;
         let worker = lots.lot(lot).0;
-        leases[at] = Lease { key, worker, lot, token: new, era, database, from, until, since, by };
+        let started = if request.token.is_some() { leases[at].first } else { from };
+        leases[at] = Lease { key, worker, lot, token: new, era, database, first: started, from, until, since, by };
         Decision::Granted { lot, token: new, from: first, to: end, until }
     }
 
-    /// Ends a lease at an instant, or where its last grant begins. Returns whether there was one.
+    /// Ends a lease at an instant, or where its last grant begins. Returns whether there was one. It does not end before the first
+    /// grant: another lessee may have had the lot then, and the clock may go back to there.
     pub fn release(&self, leases: &mut [Lease], claim: Claim, at: Option<i64>) -> bool {
         let Some(found) = self.find(leases, claim) else { return false };
         let lease = &mut leases[found];
-        (lease.until, lease.token) = (lease.until.min(at.unwrap_or(lease.from)), 0);
+        (lease.until, lease.token) = (lease.until.min(at.unwrap_or(lease.from).max(lease.first)), 0);
         true
     }
 

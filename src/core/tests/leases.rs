@@ -160,6 +160,31 @@ fn a_released_lot_is_leased_after_the_last_tick_that_was_used() {
     assert_eq!(granted(&mut alone, one(2), None).2.start, renewed.start);
 }
 
+/// A lessee names the last tick that it has used, of another lot and before it got this one. The lot's lessee before it has used later
+/// ticks, to where the clock goes back.
+#[test]
+fn a_release_gives_back_nothing_of_an_earlier_lessee() {
+    let one = |database| Asking { layout: built_in("si").unwrap(), database, most: 64 };
+    for renews in [false, true] {
+        let mut alone = server();
+        alone.node = flake_core::Node::new(3, 32).unwrap();
+        let mut alone = alone.restarted();
+        let (lot, _, ticks) = granted(&mut alone, one(1), None);
+        let _ = granted(&mut alone, one(2), None);
+        alone.at(NOON + FIRST + SECOND);
+        let (again, mut token, _) = granted(&mut alone, one(1), None);
+        assert_eq!(again, lot);
+        if renews {
+            token = granted(&mut alone, one(1), Some(token)).1;
+        }
+        assert!(release(&mut alone, one(1), token, Some(NOON)));
+        alone.at(NOON + FIRST - SECOND);
+        if let Decision::Granted { lot: found, from, .. } = ask(&mut alone, one(1), None) {
+            assert!(found != lot || from >= ticks.end, "tick {from} is leased again, {renews}");
+        }
+    }
+}
+
 #[test]
 fn a_database_has_so_many_leases_of_all_layouts() {
     let mut alone = server();

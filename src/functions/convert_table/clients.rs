@@ -15,18 +15,20 @@ const OTHERS: &str = "
       AND NOT attisdropped AND attgenerated OPERATOR(pg_catalog.=) ''::\"char\"";
 
 /// The sequences that belong to column $2 of table $1, or that its default calls, if they have been called. PostgreSQL does not record
-/// by whom and when, and not at all who calls currval and lastval.
+/// by whom and when, and not at all who calls currval and lastval. To read a sequence takes a lock until the end of the transaction:
+/// OFFSET 0 leaves out the others before.
 const SEQUENCES: &str = "
-    SELECT ARRAY[s.seqrelid::pg_catalog.regclass::pg_catalog.text] FROM pg_catalog.pg_sequence s
-    WHERE CASE WHEN pg_catalog.has_sequence_privilege(s.seqrelid, 'SELECT, USAGE')
-               THEN pg_catalog.pg_sequence_last_value(s.seqrelid) IS NOT NULL END AND EXISTS (
-        SELECT FROM pg_catalog.pg_depend d LEFT JOIN pg_catalog.pg_attrdef e
-          ON d.classid OPERATOR(pg_catalog.=) 'pg_catalog.pg_attrdef'::pg_catalog.regclass AND d.objid OPERATOR(pg_catalog.=) e.oid
-        WHERE d.refclassid OPERATOR(pg_catalog.=) 'pg_catalog.pg_class'::pg_catalog.regclass AND (
-            d.refobjid OPERATOR(pg_catalog.=) s.seqrelid AND e.adrelid OPERATOR(pg_catalog.=) $1 AND e.adnum OPERATOR(pg_catalog.=) $2
-            OR d.classid OPERATOR(pg_catalog.=) 'pg_catalog.pg_class'::pg_catalog.regclass
-               AND d.objid OPERATOR(pg_catalog.=) s.seqrelid AND d.refobjid OPERATOR(pg_catalog.=) $1
-               AND d.refobjsubid OPERATOR(pg_catalog.=) $2))";
+    SELECT ARRAY[own.seqrelid::pg_catalog.regclass::pg_catalog.text] FROM (
+        SELECT s.seqrelid FROM pg_catalog.pg_sequence s WHERE EXISTS (
+            SELECT FROM pg_catalog.pg_depend d LEFT JOIN pg_catalog.pg_attrdef e
+              ON d.classid OPERATOR(pg_catalog.=) 'pg_catalog.pg_attrdef'::pg_catalog.regclass AND d.objid OPERATOR(pg_catalog.=) e.oid
+            WHERE d.refclassid OPERATOR(pg_catalog.=) 'pg_catalog.pg_class'::pg_catalog.regclass AND (
+                d.refobjid OPERATOR(pg_catalog.=) s.seqrelid AND e.adrelid OPERATOR(pg_catalog.=) $1 AND e.adnum OPERATOR(pg_catalog.=) $2
+                OR d.classid OPERATOR(pg_catalog.=) 'pg_catalog.pg_class'::pg_catalog.regclass
+                   AND d.objid OPERATOR(pg_catalog.=) s.seqrelid AND d.refobjid OPERATOR(pg_catalog.=) $1
+                   AND d.refobjsubid OPERATOR(pg_catalog.=) $2)) OFFSET 0) own
+    WHERE CASE WHEN pg_catalog.has_sequence_privilege(own.seqrelid, 'SELECT, USAGE')
+               THEN pg_catalog.pg_sequence_last_value(own.seqrelid) IS NOT NULL END";
 
 /// Raises an error if PostgreSQL keeps clients from choosing keys, which a default does not.
 pub fn require_choosable(client: &mut SpiClient<'_>, key: &Key) -> Result<(), SpiError> {
