@@ -346,7 +346,7 @@ def test_it_starts_above_an_id(clocked):
         clocked.sql("SELECT flake_start_above(flake_max(now() + interval '2 h'), 'twitter')")
     # No value of the sequence is above the last tick; the one of mastodon holds fewer ticks than IDs do.
     for id, layout in [(2**63 - 1, "twitter"), (-1, "discord"), (1 << 62, "mastodon"), (-1, "uniqueid")]:
-        with pytest.raises(psycopg.errors.DataError, match="above|possible"):
+        with pytest.raises(psycopg.errors.DataError, match=r"above|possible"):
             clocked.sql("SELECT flake_start_above(%s, %s, true)", id, layout)
         assert clocked.value("SELECT flake_next(%s) <> 0", layout)
 
