@@ -9,6 +9,7 @@ import psycopg
 import pytest
 
 from clients import KINDS, Made
+from conftest import pg_config
 from standing_clock import at, attempt, make, make_in_all, pass_through, server_at_0, sessions
 from test_catalog import by_hand, create, notices
 
@@ -19,7 +20,7 @@ def replace(server, name):
     """Replaces the library as packages do, by a file of the same name."""
     if not (server.dir / "stage").exists():
         pytest.skip("this PostgreSQL does not find extensions that are not installed, as Debian's and 18 do")
-    installed, = (server.dir / "stage").rglob("flake.so")
+    installed = server.dir / "stage" / pg_config("--pkglibdir").relative_to("/") / "flake.so"
     new = installed.with_suffix(".new")
     shutil.copy(LIBRARIES / f"{name}.so", new)
     new.replace(installed)
