@@ -9,6 +9,10 @@ matplotlib.rcParams |= {"svg.fonttype": "none", "svg.hashsalt": "flake", "font.f
 import matplotlib.pyplot as plt
 
 OURS, OTHERS, INK, FAINT = "#1a6fb5", "#b9c0c8", "#20262d", "#6b7580"
+# What they become on dark pages. matplotlib adds white and black.
+DARK = {
+    OURS: "#58a6e6", OTHERS: "#5d6771", INK: "#e6e9ec", FAINT: "#a5aeb8", "#ffffff": "transparent", "#000000": "#77818c",
+}  # fmt: skip
 
 
 def bars(path, title, values, labels, ours, form):
@@ -62,6 +66,14 @@ def finish(figure, axes, title, x_axis=False):
 def save(figure, path):
     figure.savefig(path, metadata={"Date": None}, facecolor="white")
     plt.close(figure)
+    path.write_text(adapted(path.read_text()))
+
+
+def adapted(plot):
+    """Adds the colors for dark pages. Elements name their colors in styles, which only an important rule overrides."""
+    colors = itertools.product(("fill", "stroke"), DARK.items())
+    rules = "\n".join(f'[style*="{kind}: {light}"] {{ {kind}: {dark} !important }}' for kind, (light, dark) in colors)
+    return plot.replace("</style>", f"\n@media (prefers-color-scheme: dark) {{\n{rules}\n}}</style>", 1)
 
 
 def draw(folder, results):
