@@ -9,7 +9,7 @@ matplotlib.rcParams |= {"svg.fonttype": "none", "svg.hashsalt": "flake", "font.f
 import matplotlib.pyplot as plt
 
 OURS, OTHERS, INK, FAINT = "#1a6fb5", "#b9c0c8", "#20262d", "#6b7580"
-# What they become on dark pages. matplotlib adds white and black.
+# Their colors on dark pages, and the ones of the white and black that matplotlib adds.
 DARK = {
     OURS: "#58a6e6", OTHERS: "#5d6771", INK: "#e6e9ec", FAINT: "#a5aeb8", "#ffffff": "transparent", "#000000": "#77818c",
 }  # fmt: skip

@@ -1,4 +1,4 @@
-"""The tutorial as a page whose steps run in a browser: the same text and SQL, with a note where a step needs what is not there."""
+"""The tutorial as a page whose steps run in a browser, with a note where a step needs what is not there."""
 
 import re
 import tomllib

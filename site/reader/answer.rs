@@ -1,4 +1,4 @@
-//! What an ID can be: an ID of which layouts, with which numbers.
+//! Reads a text in each layout.
 
 use std::collections::BTreeMap;
 
@@ -24,7 +24,7 @@ struct Question {
 struct Reading {
     layout: String,
     source: String,
-    /// As which form the text was read.
+    /// The form in which the text was read.
     read_as: String,
     /// When the ID's tick begins, and how long it is, in microseconds.
     at: String,
@@ -32,7 +32,7 @@ struct Reading {
     worker: Option<String>,
     sequence: Option<String>,
     numbers: Vec<(String, String)>,
-    /// What the ID is called elsewhere, by form.
+    /// The texts of the ID, by form.
     forms: Vec<(String, String)>,
     /// The form of the layout's own texts.
     own_form: String,

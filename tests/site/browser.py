@@ -11,7 +11,8 @@ import time
 
 # Root may not use the sandbox; the pages are our own.
 OPTIONS = [
-    "--headless", "--remote-debugging-pipe", "--no-first-run", "--disable-gpu", "--disable-dev-shm-usage", "--disable-background-networking",
+    "--headless", "--remote-debugging-pipe", "--no-first-run", "--disable-gpu", "--disable-dev-shm-usage",
+    "--disable-background-networking",
     *(["--no-sandbox"] if os.getuid() == 0 else []),
 ]  # fmt: skip
 # Chromium reads commands from descriptor 3, and writes answers and events to descriptor 4.
@@ -87,7 +88,7 @@ class Browser:
         return found["result"].get("value")
 
     def until(self, condition, seconds=20):
-        """Waits until an expression of the page is true, also of the next page, and returns its value. An element is a dictionary."""
+        """Waits until an expression is true, also on the next page, and returns its value. An element is a dictionary."""
         end, value = time.monotonic() + seconds, None
         while value in (None, False, 0, ""):
             with contextlib.suppress(HasNavigatedError):
@@ -134,6 +135,7 @@ class Browser:
         if selector:
             element = f"document.querySelector({json.dumps(selector)})"
             self.run(f"{element}.scrollIntoView({{block: 'center'}})")
-            box = self.run(f"(({{x, y, width, height}}) => ({{x: x + scrollX, y: y + scrollY, width, height}}))({element}.getBoundingClientRect())")
+            rectangle = "({x, y, width, height}) => ({x: x + scrollX, y: y + scrollY, width, height})"
+            box = self.run(f"({rectangle})({element}.getBoundingClientRect())")
             clip = {"clip": box | {"scale": 1}}
         return base64.b64decode(self.call("Page.captureScreenshot", format="png", **clip)["data"])

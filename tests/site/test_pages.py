@@ -21,7 +21,8 @@ def search(browser, address, text):
     browser.click("#mdbook-search-toggle")
     browser.until("document.activeElement.id === 'mdbook-searchbar'")
     browser.type(text)
-    return browser.until("(links => links.length && links)([...document.querySelectorAll('#mdbook-searchresults a')].map(link => link.href))")
+    links_of_results = "[...document.querySelectorAll('#mdbook-searchresults a')].map(link => link.href)"
+    return browser.until(f"(links => links.length && links)({links_of_results})")
 
 
 @pytest.mark.parametrize(("text", "page"), [
@@ -33,7 +34,7 @@ def test_search_finds_a_page_and_leads_there(browser, address, text, page):
     found = search(browser, address, text)
     assert any(f"/{page}" in link for link in found), found
     browser.click("#mdbook-searchresults a")
-    browser.until(f"document.querySelector('main mark') && location.pathname !== '/index.html'")
+    browser.until("document.querySelector('main mark') && location.pathname !== '/index.html'")
 
 
 def brightness(png):

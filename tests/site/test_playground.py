@@ -5,8 +5,9 @@ import re
 import subprocess
 import time
 
-import cells
 import pytest
+
+import cells
 from conftest import ROOT
 
 STATEMENTS = """

@@ -3,9 +3,11 @@
 import csv
 import datetime
 import json
+import re
 import subprocess
 
 import pytest
+
 from conftest import HTML, ROOT
 
 VECTORS = ROOT / "tests/vectors"
@@ -30,9 +32,9 @@ def samples():
 
 
 def built_in():
-    """The epochs of the built-in layouts in milliseconds, from the table of the edition in plain SQL, which the extension has generated."""
-    lines = [line.split("'") for line in (ROOT / "managed/flake.sql").read_text().splitlines() if "::flake.layout" in line and " WHEN '" in line]
-    return {line[1]: int(line[4].split(",")[1]) // 1000 for line in lines}
+    """The epochs of the built-in layouts in milliseconds, by the table in the edition in plain SQL, which is generated."""
+    rows = re.findall(r"WHEN '(\w+)' THEN ROW\('\w+', '?(-?\d+)'?,", (ROOT / "managed/flake.sql").read_text())
+    return {name: int(epoch) // 1000 for name, epoch in rows}
 
 
 SAMPLES = list(samples())
@@ -52,10 +54,11 @@ def read(browser, text, layout=None):
     browser.fill("#reader #id", text)
     browser.until("document.querySelector('#answer').children.length")
     reading = f"document.querySelector('.reading[data-layout={json.dumps(layout)}]')" if layout else "null"
+    texts = "(parts => [...parts].map(part => part.textContent))"
     return browser.run(f"""(reading => reading && {{
-        first: [...reading.querySelectorAll('summary > *')].map(part => part.textContent),
-        tables: [...reading.querySelectorAll('table')].map(table => [...table.rows].map(row => [...row.cells].map(cell => cell.textContent))),
-        bits: [...reading.querySelectorAll('svg text')].map(bit => bit.textContent).join(''),
+        first: {texts}(reading.querySelectorAll('summary > *')),
+        tables: [...reading.querySelectorAll('table')].map(table => [...table.rows].map(row => {texts}(row.cells))),
+        bits: {texts}(reading.querySelectorAll('svg text')).join(''),
     }})({reading})""")
 
 
@@ -89,7 +92,7 @@ def test_a_sno_is_read(reader):
         for text in (row["text"], f"\\x{row['bytes']}"):
             found = read(reader, text, "sno")
             assert found["first"][1].startswith(instant(row["starts_us"]))
-            assert dict((name, number) for name, _, number in found["tables"][0])["metabyte"] == row["metabyte"]
+            assert {name: number for name, _, number in found["tables"][0]}["metabyte"] == row["metabyte"]
             assert int(found["bits"], 2) == int(row["bytes"], 16)
 
 
@@ -105,7 +108,8 @@ def test_a_wrong_id_is_refused_with_reasons(reader):
 def test_forms_that_people_paste_are_read(reader):
     for text in ('"1541815603606036480"', " 1541815603606036480n ", "0x1565a11f6217a000", "urn:li:activity:1541815603606036480"):
         assert read(reader, text, "twitter")["first"][1] == "2022-06-28 16:07:40.105 UTC", text
-    assert read(reader, "-3795148059625652224", "uniqueid")["first"][1] == read(reader, "cb54ecf284000000", "uniqueid")["first"][1]
+    as_number, as_text = (read(reader, text, "uniqueid")["first"] for text in ("-3795148059625652224", "cb54ecf284000000"))
+    assert as_number == as_text
     read(reader, "1.5418156036060365e+18")
     assert "JavaScript has rounded this number" in reader.run("document.querySelector('#answer').textContent")
     read(reader, "usr_75ddtqrrhdhagam34yy93n037g")

@@ -11,7 +11,7 @@ use jiff::Timestamp;
 pub struct Run {
     /// The field's name, or "unused".
     pub name: Cow<'static, str>,
-    /// What the field counts, or None if its bits are the same in all IDs.
+    /// The field's number, or None if its bits are the same in all IDs.
     pub number: Option<u64>,
     /// The bits themselves. A reversed timestamp holds other bits than its number.
     pub bits: u64,
