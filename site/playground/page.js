@@ -40,8 +40,10 @@ function asText(db) {
     return { rowMode: 'array', parsers: Object.fromEntries(Object.keys(db.parsers).map((type) => [type, (text) => text])) }
 }
 
-function shown({ fields, rows, command, affectedRows }) {
-    if (!fields.length) return make('p', /^(INSERT|UPDATE|DELETE|MERGE)$/.test(command) ? `${command} ${affectedRows}` : command)
+// PGlite leaves out what was created.
+function shown({ fields, rows, command, affectedRows }, statement) {
+    const [, object] = /^\s*(?:create|alter|drop)\s+(\w+)/i.exec(statement) ?? []
+    if (!fields.length) return make('p', `${command} ${/^(INSERT|UPDATE|DELETE|MERGE)$/.test(command) ? affectedRows : (object ?? '').toUpperCase()}`)
     const head = make('tr', '', ...fields.map(({ name }) => make('th', name)))
     const body = rows.map((row) => make('tr', '', ...row.map((value) => make('td', value ?? 'NULL'))))
     return make('div', '', make('table', '', make('thead', '', head), make('tbody', '', ...body)), make('p', `${rows.length} row${rows.length === 1 ? '' : 's'}`))
@@ -69,7 +71,7 @@ async function run(cell) {
         const db = await start()
         for (const statement of statements(editor.value)) {
             try {
-                for (const found of await db.exec(statement, asText(db))) result.append(shown(found))
+                for (const found of await db.exec(statement, asText(db))) result.append(shown(found, statement))
             } catch (error) {
                 result.append(failed(statement, error))
                 return false
@@ -85,13 +87,17 @@ async function run(cell) {
 function cellOf(block) {
     const editor = document.createElement('textarea')
     editor.value = block.textContent.trimEnd()
-    editor.rows = editor.value.split('\n').length
     editor.spellcheck = false
     editor.setAttribute('aria-label', 'SQL')
     const button = make('button', 'Run')
     const result = make('div', '')
     result.className = 'result'
     const cell = { editor, button, result }
+    const fit = () => {
+        editor.style.height = 'auto'
+        editor.style.height = `${editor.scrollHeight + 2}px`
+    }
+    editor.addEventListener('input', fit)
     button.addEventListener('click', () => run(cell))
     editor.addEventListener('keydown', (event) => {
         if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) run(cell)
@@ -101,6 +107,7 @@ function cellOf(block) {
     const element = make('div', '', editor, button, result)
     element.className = 'cell'
     block.closest('pre').replaceWith(element)
+    fit()
     return cell
 }
 
