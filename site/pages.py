@@ -91,6 +91,8 @@ def add_playground(source, root, pglite):
         shutil.copy(pglite / name, target)
     shutil.copy(root / "managed/flake.sql", source / "playground")
     (source / "playground.md").write_text(in_browser(root / "docs/tutorial.md", SITE / "playground"))
+    tutorial = source / "docs/tutorial.md"
+    tutorial.write_text(tutorial.read_text().replace("\n\n", "\n\n[It also runs in the browser](../playground.md).\n\n", 1))
 
 
 def add_reader(source, wasm):

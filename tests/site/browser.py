@@ -87,7 +87,7 @@ class Browser:
         assert "exceptionDetails" not in found, found["exceptionDetails"]["exception"].get("description")
         return found["result"].get("value")
 
-    def until(self, condition, seconds=20):
+    def until(self, condition, seconds=60):
         """Waits until an expression is true, also on the next page, and returns its value. An element is a dictionary."""
         end, value = time.monotonic() + seconds, None
         while value in (None, False, 0, ""):

@@ -5,12 +5,14 @@ import datetime
 import json
 import re
 import subprocess
+from pathlib import Path
 
 import pytest
 
 from conftest import HTML, ROOT
 
 VECTORS = ROOT / "tests/vectors"
+WASM = ROOT / "target/site/wasm32-unknown-unknown/release/flake_reader.wasm"
 # In the year 2096. Many vectors are later than any date of Python.
 LATEST = 4_000_000_000_000_000
 DEFINITION = '{"like": "twitter", "epoch": "2024-01-01T00:00:00Z"}'
@@ -131,9 +133,14 @@ def test_the_address_can_have_the_id(browser, address):
     browser.until("document.querySelector('.reading[data-layout=twitter]')")
 
 
+def test_the_core_names_no_directory_of_this_machine():
+    code = WASM.read_bytes()
+    assert b"flake/src/core" in code
+    assert [path for path in (ROOT, Path.home() / ".cargo") if str(path).encode() in code] == []
+
+
 def test_the_vectors_of_the_core_are_read_in_node():
-    wasm = ROOT / "target/site/wasm32-unknown-unknown/release/flake_reader.wasm"
-    command = ["node", ROOT / "tests/site/vectors.mjs", wasm, VECTORS]
+    command = ["node", ROOT / "tests/site/vectors.mjs", WASM, VECTORS]
     found = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
     lines = {name: len((VECTORS / f"{name}.csv").read_text().splitlines()) - 1 for name in found}
     assert found == lines and sum(lines.values()) > 1500 and len(lines) == 8
