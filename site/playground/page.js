@@ -22,9 +22,7 @@ async function start() {
         return db
     } catch (error) {
         database = null
-        status.textContent = location.protocol === 'file:'
-            ? 'A browser loads PostgreSQL from a web server only, not from a file'
-            : `PostgreSQL did not start: ${error.message}`
+        status.textContent = `PostgreSQL did not start: ${error.message}`
         throw error
     }
 }

@@ -9,7 +9,7 @@ import time
 import pytest
 
 import cells
-from conftest import ROOT
+from conftest import HTML, ROOT
 
 STATEMENTS = """
 import {{ statements }} from '{module}'
@@ -89,6 +89,13 @@ def test_it_can_start_over(playground):
     playground.click("#anew")
     run(playground, 0, "SELECT to_regclass('kept') IS NULL AS gone")
     assert results(playground, 0) == [[["gone"], ["t"]]]
+
+
+def test_from_a_file_the_page_says_that_it_cannot_run(browser):
+    browser.open((HTML / "playground.html").as_uri())
+    browser.until("document.querySelector('#status').textContent.startsWith('From a file')")
+    # The browser refuses modules there.
+    browser.errors.clear()
 
 
 def test_steps_that_the_edition_lacks_cannot_be_run(playground):
