@@ -1,7 +1,7 @@
 # PG_CONFIG=/path/to/pg_config chooses the PostgreSQL, DESTDIR= a root for packagers.
 export PG_CONFIG DESTDIR
 
-.PHONY: all help setup install uninstall run stop test test-matrix test-engines test-clients soak mutants installcheck lint bench package package-test dist clean
+.PHONY: all help setup install uninstall run stop test test-matrix test-engines test-clients soak mutants installcheck lint bench package package-test dist site test-site clean
 
 all: ## build the extension; says what is missing and installs nothing
 	@scripts/build
@@ -57,6 +57,12 @@ package-test: ## installs the packages of PostgreSQL 15 to 19 on clean machines,
 
 dist: ## the archive for PGXN in target/dist
 	@scripts/package archive
+
+site: ## the web pages in target/site/book/html: docs/ with search, a tutorial that runs in the browser, a reader of IDs
+	@scripts/site
+
+test-site: ## builds the web pages, and uses them in a browser
+	@scripts/test site
 
 lint: ## formatting and warnings
 	@scripts/lint

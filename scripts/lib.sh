@@ -110,6 +110,22 @@ find_ruff() {
     return 1
 }
 
+# Sets mdbook to the program of the version that site/book.toml names, and mdbook_version to that version.
+find_mdbook() {
+    mdbook_version=$(sed -n 's/^# Built with mdBook \(.*\)\.$/\1/p' "$root/site/book.toml")
+    for mdbook in mdbook "$cache/mdbook-$mdbook_version/bin/mdbook"; do
+        if [ "$("$mdbook" --version 2>/dev/null)" = "mdbook v$mdbook_version" ]; then return 0; fi
+    done
+    return 1
+}
+
+# Sets pglite to the package of the version that the examples name, and pglite_version to that version.
+find_pglite() {
+    pglite_version=$(sed -n 's/^.*"@electric-sql\/pglite": "\(.*\)".*$/\1/p' "$root/examples/node/package.json")
+    pglite=$cache/pglite-$pglite_version/node_modules/@electric-sql/pglite
+    [ -f "$pglite/package.json" ]
+}
+
 # Sets faketime to the library that sets the clock of a server. PostgreSQL reads the clock in signal handlers, too: libfaketimeMT
 # blocks signals while it allocates memory, libfaketime does not, and a handler waits for it for ever.
 find_faketime() {

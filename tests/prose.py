@@ -8,8 +8,8 @@ import tomllib
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 # Where comments are read; pages are read everywhere.
-COMMENTS = ["scripts", "sql", "bench", "src", "tests"]
-MARKS = {".md": "", ".rs": "//[/!]?", ".sql": "--", ".py": "#", ".sh": "#", "": "#"}
+COMMENTS = ["scripts", "sql", "bench", "site", "src", "tests"]
+MARKS = {".md": "", ".rs": "//[/!]?", ".sql": "--", ".py": "#", ".sh": "#", ".js": "//", ".mjs": "//", "": "#"}
 BEGINS = re.compile(r"\s*(?:\||#|\d+\. |[*-] )")
 
 

@@ -38,7 +38,7 @@ pub use generator::{Answer, Generator, Reason, Remaining};
 #[doc(hidden)]
 pub use id::above::Remedy;
 pub use id::text::LONGEST_TEXT;
-pub use id::{ContiguousIds, Parts};
+pub use id::{ContiguousIds, Parts, Run};
 pub use lane::{DIVISION, Lanes};
 pub use layout::builtin::{BUILTIN, built_in, is_always_built_in, unknown_layout};
 pub use layout::definition::{Definition, FieldDefinition, RoleName};

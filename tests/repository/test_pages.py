@@ -76,3 +76,13 @@ def test_the_picture_of_lanes_has_the_numbers_of_the_core():
     said = re.search(r">(\d+) steps × (\d+) lanes × (\d+) IDs = ([\d,]+) IDs in each millisecond<", picture.read_text())
     steps, lanes, ids, all_ids = (int(number.replace(",", "")) for number in said.groups())
     assert f'division("twitter", 8), ({lanes}, {steps}, {ids}, {all_ids:_})' in test.read_text()
+
+
+def test_the_picture_of_an_id_has_the_bits_of_an_id_of_the_readme():
+    picture, readme = (ROOT / path for path in ("docs/explanation/drawings/id.svg", "README.md"))
+    drawn = picture.read_text()
+    number = int(re.search(r">(\d{19})<", drawn)[1])
+    assert f" {number} | tea " in readme.read_text()
+    assert "".join(re.findall(r">([01])</text>", drawn)) == f"{number:064b}"
+    for name, value in ("time", number >> 22), ("worker", number >> 12 & 1023), ("sequence", number & 4095):
+        assert f">{name}: {value:,}" in drawn

@@ -7,8 +7,9 @@ import pytest
 
 from conftest import ROOT
 
+FOLDERS = ["src", "site", "tests", "bench"]
 FILES = [
-    path for folder in ("src", "tests", "bench") for end in ("rs", "py") for path in sorted((ROOT / folder).rglob(f"*.{end}"))
+    path for folder in FOLDERS for end in ("rs", "py") for path in sorted((ROOT / folder).rglob(f"*.{end}"))
     if "target" not in path.parts
 ]  # fmt: skip
 # Functions in rustfmt's layout: the last line has the indentation of the first one.
@@ -23,7 +24,7 @@ def functions(path):
     return [(node.name, node.end_lineno - node.lineno + 1) for node in nodes]
 
 
-@pytest.mark.parametrize("folder", ["src", "tests", "bench"])
+@pytest.mark.parametrize("folder", FOLDERS)
 def test_files_and_functions_are_short(folder):
     files = [path for path in FILES if path.is_relative_to(ROOT / folder)]
     assert files

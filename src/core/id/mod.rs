@@ -7,4 +7,5 @@ mod filter;
 pub(crate) mod text;
 
 pub use self::codec::Parts;
+pub use self::explain::Run;
 pub use self::filter::ContiguousIds;

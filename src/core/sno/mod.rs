@@ -12,7 +12,7 @@ use std::ops::Bound;
 pub use source::SnoSource;
 pub use text::{DIGIT_BITS, first_invalid};
 
-use crate::id::explain::{draw, utc};
+use crate::id::explain::{Run, draw, utc};
 use crate::layout::ticks::Ticks;
 use crate::{Error, Node, TextFault};
 
@@ -148,22 +148,24 @@ impl Sno {
         }
     }
 
+    /// Returns the 80 bits as runs, from the most significant bit down.
+    pub fn runs(&self) -> [Run; 5] {
+        let parts = self.parts();
+        [
+            ("unit", parts.unit, 39),
+            ("tick_tock", parts.tick_tock.into(), 1),
+            ("metabyte", parts.metabyte.into(), 8),
+            ("partition", parts.partition.into(), 16),
+            ("sequence", parts.sequence.into(), 16),
+        ]
+        .map(|(name, bits, width)| Run { name: name.into(), number: Some(bits), bits, width })
+    }
+
     /// Shows the sno as text, bytes and an instant in UTC, its bits, and below them each part's width, name and number.
     pub fn explain(&self) -> String {
-        let parts = self.parts();
-        let part = |name: &str, number: u64, width: u32| (format!("{name} = {number}"), number, width);
         let text = String::from_utf8_lossy(&self.encode()).into_owned();
         let number = self.0.iter().fold(0, |number, &byte| number << 8 | u128::from(byte));
-        draw(
-            &format!("sno {text}  0x{number:020x}  {}", utc(self.instant())),
-            &[
-                part("unit", parts.unit, 39),
-                part("tick_tock", parts.tick_tock.into(), 1),
-                part("metabyte", parts.metabyte.into(), 8),
-                part("partition", parts.partition.into(), 16),
-                part("sequence", parts.sequence.into(), 16),
-            ],
-        )
+        draw(&format!("sno {text}  0x{number:020x}  {}", utc(self.instant())), &self.runs())
     }
 
     /// Returns the smallest sno of the unit that holds an instant.
