@@ -49,7 +49,7 @@ CREATE FUNCTION flake_convert(
     VOLATILE PARALLEL UNSAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_convert';
 COMMENT ON FUNCTION flake_convert(regclass, text, boolean) IS
-    'gives the bigint key of a table a default that makes IDs; returns an ID that all new ones reach, and the statement that undoes it';
+    'gives the bigint key of a table a default that makes IDs; returns a lower bound for new IDs, and the statement that undoes it';
 
 -- Reading IDs ------------------------------------------------------------------------------------------------------------
 
@@ -467,7 +467,7 @@ CREATE VIEW flake_leases AS
     SELECT l.layout, l.worker, l.until, d.datname AS database, l.role, l.application_name, l.client_addr, l.pid, l.since
     FROM flake_leases() l LEFT JOIN pg_catalog.pg_database d ON d.oid OPERATOR(pg_catalog.=) l.database;
 COMMENT ON VIEW flake_leases IS 'the leases of all databases that have not ended';
-COMMENT ON COLUMN flake_leases.layout IS 'the layout; NULL for one of another database';
+COMMENT ON COLUMN flake_leases.layout IS 'a layout with these bits, which may have other names; NULL for one of another database';
 COMMENT ON COLUMN flake_leases.worker IS 'the number in the worker bits of its IDs';
 COMMENT ON COLUMN flake_leases.until IS 'the end of the lease';
 COMMENT ON COLUMN flake_leases.database IS 'the database in which it was asked for';

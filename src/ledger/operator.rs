@@ -25,7 +25,7 @@ pub fn accept_clock() -> Result<i64, Error> {
     let Acceptance { from, is_new, bound } = protocol::accept(&mut backend)?;
     if announced.max(bound) > from {
         report::warning(
-            "IDs can lie below horizons that were returned before".to_owned(),
+            "new IDs may fall below horizons already returned".to_owned(),
             Some("The time that the clock was ahead by is given back, with the horizons in it."),
             "Consumers have to read again from the time that this function returns.",
         );

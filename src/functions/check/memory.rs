@@ -52,7 +52,7 @@ pub fn upgrade() -> Finding {
     match ledger::used_until() {
         Err(error) => Finding::from(&error),
         Ok(None) => Finding::fine("This database has no marks."),
-        Ok(Some((until, taken))) if taken >= Some(until) => Finding::fine("pg_upgrade takes along how far IDs reach."),
+        Ok(Some((until, taken))) if taken >= Some(until) => Finding::fine("pg_upgrade keeps the high-water mark."),
         Ok(Some((until, _))) => Finding::wrong(
             format!("IDs of this database reach up to {}, which pg_upgrade would not take along.", to_text(until)),
             "Make an ID in this database before pg_upgrade, once flake_next makes any.",

@@ -52,7 +52,7 @@ fn flake_take(
     if transaction::has_one_snapshot() {
         let detail = "In REPEATABLE READ and SERIALIZABLE, the snapshot can be older than the turn of this consumer, and than the \
                       table.";
-        let message = "cannot take rows in a transaction with one snapshot";
+        let message = "flake_take requires READ COMMITTED";
         Error::of(ERRCODE_INVALID_TRANSACTION_STATE, message)
             .detail(detail)
             .hint("Take rows in READ COMMITTED.")
