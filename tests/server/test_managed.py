@@ -114,6 +114,8 @@ def test_it_makes_ids_of_numbers_as_the_extension_does(both):
 
 
 def test_a_client_that_reads_backslashes_otherwise_makes_the_same_ids(both):
+    if both[1].info.server_version >= 190000:
+        pytest.skip("from PostgreSQL 19 on, no client can read them otherwise")
     with both[1].transaction(force_rollback=True):
         both[1].execute("SET LOCAL standard_conforming_strings = off; SET LOCAL escape_string_warning = off")
         assert same(both, "flake_make('2026-01-01Z', %s, 'twitter')", '{"worker": 1}')[0] > 0
