@@ -101,22 +101,24 @@ find_python() {
     return 1
 }
 
+# Sets tool to the program of a version, which is in the path or was installed before: `find_tool NAME VERSION`.
+find_tool() {
+    for tool in "$1" "$cache/$1-$2/bin/$1"; do
+        case $("$tool" --version 2>/dev/null) in "$1 $2" | "$1 v$2") return 0 ;; esac
+    done
+    return 1
+}
+
 # Sets ruff to the program of the version that ruff.toml names, and ruff_version to that version.
 find_ruff() {
     ruff_version=$(sed -n 's/^required-version = "==\(.*\)"$/\1/p' "$root/ruff.toml")
-    for ruff in ruff "$cache/ruff-$ruff_version/bin/ruff"; do
-        if [ "$("$ruff" --version 2>/dev/null)" = "ruff $ruff_version" ]; then return 0; fi
-    done
-    return 1
+    find_tool ruff "$ruff_version" && ruff=$tool
 }
 
 # Sets mdbook to the program of the version that site/book.toml names, and mdbook_version to that version.
 find_mdbook() {
     mdbook_version=$(sed -n 's/^# Built with mdBook \(.*\)\.$/\1/p' "$root/site/book.toml")
-    for mdbook in mdbook "$cache/mdbook-$mdbook_version/bin/mdbook"; do
-        if [ "$("$mdbook" --version 2>/dev/null)" = "mdbook v$mdbook_version" ]; then return 0; fi
-    done
-    return 1
+    find_tool mdbook "$mdbook_version" && mdbook=$tool
 }
 
 # Sets pglite to the package of the version that the examples name, and pglite_version to that version.

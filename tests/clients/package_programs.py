@@ -8,7 +8,8 @@ import textwrap
 
 import pytest
 
-from lease_programs import lacks
+from database import Database
+from lease_programs import Programs, lacks, leasing_server
 
 BEGIN = """
 import asyncio, collections, json, multiprocessing, os, sys, threading, time
@@ -23,6 +24,18 @@ def granted(token=1, seconds=60, worker=7):
     end = now // 1000 + seconds * 1000
     return Row(None, 0, token, worker, now // 1000, end, 22, worker << 12, 0, 4096, 0, 1000, now, now + seconds * SECOND)
 """
+
+
+@pytest.fixture(scope="module")
+def programs(tmp_path_factory):
+    return Programs(tmp_path_factory.mktemp("packages"))
+
+
+@pytest.fixture(scope="module")
+def database(servers, tmp_path_factory):
+    made = Database(leasing_server(servers), tmp_path_factory.mktemp("database"))
+    made.sql("CREATE TABLE orders (id bigint PRIMARY KEY, item text)")
+    return made
 
 
 def needs(language):

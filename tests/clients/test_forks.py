@@ -9,21 +9,9 @@ import threading
 
 import pytest
 
-from database import Database
-from lease_programs import Programs, leasing_server
-from package_programs import needs, node, python
+from package_programs import database, needs, node, programs, python
 
-
-@pytest.fixture(scope="module")
-def programs(tmp_path_factory):
-    return Programs(tmp_path_factory.mktemp("packages"))
-
-
-@pytest.fixture(scope="module")
-def database(servers, tmp_path_factory):
-    made = Database(leasing_server(servers), tmp_path_factory.mktemp("database"))
-    made.sql("CREATE TABLE orders (id bigint PRIMARY KEY, item text)")
-    return made
+__all__ = ["database", "programs"]
 
 
 FORKS = """

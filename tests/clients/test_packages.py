@@ -8,24 +8,12 @@ import subprocess
 import sys
 import threading
 
-import pytest
-
 from conftest import ROOT
-from database import CLIENTS, Database
-from lease_programs import PACKAGES, Programs, leasing_server, package
-from package_programs import needs, node, python
+from database import CLIENTS
+from lease_programs import PACKAGES, package
+from package_programs import database, needs, node, programs, python
 
-
-@pytest.fixture(scope="module")
-def programs(tmp_path_factory):
-    return Programs(tmp_path_factory.mktemp("packages"))
-
-
-@pytest.fixture(scope="module")
-def database(servers, tmp_path_factory):
-    made = Database(leasing_server(servers), tmp_path_factory.mktemp("database"))
-    made.sql("CREATE TABLE orders (id bigint PRIMARY KEY, item text)")
-    return made
+__all__ = ["database", "programs"]
 
 
 def test_a_clock_is_set_while_a_renewal_is_on_its_way(programs):
