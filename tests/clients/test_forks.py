@@ -18,11 +18,25 @@ FORKS = """
 def make(number):
     return os.getpid(), [ids.next() for _ in range(2000)]
 
+def sleeps(thread):
+    quiet = 0
+    while quiet < 10:
+        state = open(f"/proc/self/task/{thread.native_id}/stat").read().rsplit(") ")[1][0]
+        quiet = quiet + 1 if state == "S" else 0
+        time.sleep(0.05)
+
 def forked_without_hooks(depth):
     # As uWSGI does; the C library knows no hooks of Python.
     import ctypes
     reading, writing = os.pipe()
-    if ctypes.CDLL(None).fork() == 0:
+    # A child hangs if a thread of its parent wants Python's own lock at the fork. So the thread that renews is stopped first, at
+    # pgflake's lock, which the child therefore has as a copy that nobody gives back.
+    of = ids._lessee.process()
+    with of.changed:
+        of.changed.notify_all()
+        sleeps(of.thread)
+        child = ctypes.PyDLL(None).fork()
+    if child == 0:
         made = [str(ids.next()) for _ in range(2000)]
         if depth:
             made += forked_without_hooks(depth - 1)
