@@ -119,11 +119,11 @@ impl<S: Copy> Host for Backend<S> {
     }
 
     fn writer(&mut self) -> FileWriter {
-        self.right(self.memory.control.leases.lock())
+        self.right(self.memory.leases.lock())
     }
 
     fn try_writer(&mut self) -> Option<FileWriter> {
-        Some(self.right(self.memory.control.leases.try_lock()?))
+        Some(self.right(self.memory.leases.try_lock()?))
     }
 
     fn next_xid(&self) -> u64 {

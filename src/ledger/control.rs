@@ -1,4 +1,4 @@
-//! The control block: what all sessions share, except for the words of lanes and the memory of each slot.
+//! The control block: what all sessions share, except for the leases, the words of lanes and the memory of each slot.
 
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 
@@ -40,10 +40,11 @@ pub struct Control {
     pub prepared: PreparedUse,
     pub pages: Pages,
     pub system: System,
-    /// The leases. The lock is also the right to write the file flake.mark, and with the other lock to replace the ledger. A session
-    /// holds it while it writes the file.
-    pub leases: Lock<[Lease; MOST_LEASES]>,
 }
+
+/// The leases. The lock is also the right to write the file flake.mark, and with the other lock to replace the ledger. A session
+/// holds it while it writes the file.
+pub type Leases = Lock<[Lease; MOST_LEASES]>;
 
 /// The state that a lock guards.
 #[derive(Default)]
@@ -104,7 +105,6 @@ impl Control {
             prepared: PreparedUse::default(),
             pages: Pages::default(),
             system: System::default(),
-            leases: Lock::new(c"FlakeMark", [Lease::NONE; MOST_LEASES]),
         }
     }
 

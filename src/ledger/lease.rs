@@ -62,14 +62,14 @@ fn lots_of(layout: &Layout, of_sessions: Part) -> Result<Lots, Error> {
 
 /// Returns the leases in shared memory that have not ended.
 pub fn leases(now: i64) -> Vec<Lease> {
-    let Some(control) = memory().map(|memory| memory.control) else { return Vec::new() };
-    lasting(control, &control.leases.lock()[..], now)
+    let Some(memory) = memory() else { return Vec::new() };
+    lasting(memory.control, &memory.leases.lock()[..], now)
 }
 
 /// Returns them, or None while a session writes the file. Monitoring must not wait for a disk.
 pub fn leases_at_once(now: i64) -> Option<Vec<Lease>> {
-    let control = memory()?.control;
-    Some(lasting(control, &control.leases.try_lock()?[..], now))
+    let memory = memory()?;
+    Some(lasting(memory.control, &memory.leases.try_lock()?[..], now))
 }
 
 fn lasting(control: &Control, leases: &[Lease], now: i64) -> Vec<Lease> {
