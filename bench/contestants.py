@@ -79,6 +79,7 @@ ALL = [
     Contestant("ulid", "gen_monotonic_ulid() (pgx_ulid)", "gen_monotonic_ulid()", "ulid", extension="ulid"),
     Contestant("pgedge", "snowflake.nextval() (pgEdge)", "snowflake.nextval('pgedge_numbers')",
                setup="CREATE SEQUENCE pgedge_numbers", extension="snowflake"),
+    Contestant("snowid", "snowid_generate(1) (pg_snowid)", "snowid_generate(1)", extension="pg_snowid"),
 ]  # fmt: skip
 
 

@@ -50,6 +50,11 @@ def rows(db, rounds):
     return medians(interleaved(rounds, {name: timed(db, query) for name, query in queries.items()}))
 
 
+def ids_of_twitter(db):
+    """How many the server has in a second."""
+    return int(db.execute("SELECT ids_per_second FROM flake_layouts WHERE name = 'twitter'").fetchone()[0])
+
+
 def own_memory(db):
     """kB that a session has for itself."""
     with open(f"/proc/{db.info.backend_pid}/smaps_rollup") as sizes:

@@ -3,7 +3,7 @@
 import re
 
 # README.md and the page's plots and tables are of this version of PostgreSQL; the page's last part is of another one.
-MAIN = "18"
+MAIN = "19"
 
 
 def table(heads, rows):
@@ -43,7 +43,11 @@ def beside(results):
         ["a row of `flake_batch` in SELECT", number(rows["flake_batch in SELECT"]),
          times(rows, "flake_batch in SELECT", "generate_series in SELECT") + " `generate_series`"],
     ]  # fmt: skip
-    return table(["what", "ns", "compared"], shown)
+    ids = results["twitter"] / 1000
+    return table(["what", "ns", "compared"], shown) + (
+        f"\n\nA server has {ids:,.0f} IDs of `twitter` per millisecond, one in {1e6 / ids:.0f} ns, so a session that "
+        "makes one after the other does not have to wait."
+    )
 
 
 def tables(results):
@@ -163,14 +167,15 @@ def others(results):
 
 def short(results):
     """The table of README.md."""
-    fill, sizes, calls = results["fill"], {key: size for key, (size, _) in results["sizes"].items()}, results["calls"]
-    keys = [key for key in ("flake", "bigserial", "cached", "uuid7", "uuid4", "instagram") if key in fill]
+    fill, copied, calls, rates = results["fill"], results["copy"], results["calls"], results["inserts"][1]
+    shown = ["flake", "bigserial", "cached", "pgedge", "snowid", "pg_uuidv7", "uuid7", "uuid4", "instagram"]
     rows = [
         [results["labels"][key], number(calls[key], "{:,.0f} ns"), number(fill[key], "{:.2f} s"),
-         number(sizes[key], "{:.1f} MB"), number(results["inserts"][1][key][1], "{:.2f} ×")]
-        for key in keys
+         number(copied.get(key), "{:.2f} s"), number(results["sizes"][key][0], "{:.1f} MB"), number(rates[key][1], "{:.2f} ×")]
+        for key in shown if key in fill
     ]  # fmt: skip
-    return table(["", "one ID", "INSERT of a million rows", "its index", "INSERTs a second, 8 clients, beside bigserial"], rows)
+    heads = ["", "one ID", "INSERT of a million rows", "COPY", "index", "INSERTs a second, 8 clients, beside bigserial"]
+    return table(heads, rows)
 
 
 def reconnecting(results):

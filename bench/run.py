@@ -6,7 +6,7 @@
     run.py reconnecting RESULTS preloaded|loaded   adds what transactions get that each have a connection of their own
     run.py waiting RESULTS       adds what a session gets of a layout with few IDs, on a server that is one of 32 nodes
     run.py count RESULTS BINDIR DATA   adds instructions, in the stopped cluster in DATA
-    run.py write RESULTS         writes tables and plots of PostgreSQL 18, or the tables of another version
+    run.py write RESULTS         writes tables and plots of PostgreSQL 19, or the tables of another version
 
 FLAKE_BENCH_ROUNDS multiplies the rounds (0.2 for a look).
 """
@@ -15,6 +15,7 @@ import json
 import os
 import pathlib
 import platform
+import re
 import sys
 
 import psycopg
@@ -42,15 +43,27 @@ def rounds(number):
     return max(1, round(number * float(os.environ.get("FLAKE_BENCH_ROUNDS", "1"))))
 
 
+def random_source(db):
+    """The library that makes random bytes for UUIDs, of the version that this server has loaded."""
+    loaded = pathlib.Path(f"/proc/{db.info.backend_pid}/maps").read_text()
+    library = re.search(r"/\S*libcrypto\S*", loaded)
+    version = library and re.search(rb"OpenSSL \d+\.\d+\.\d+", pathlib.Path(library[0]).read_bytes())
+    return version[0].decode() if version else "no OpenSSL"
+
+
 def machine(db):
-    """The server, the machine, the settings and the numbers of rounds, in two sentences."""
+    """The server, other extensions, the machine, the settings and the numbers of rounds."""
     processors = pathlib.Path("/proc/cpuinfo").read_text().splitlines()
     model = next((line.split(":")[1].strip() for line in processors if line.startswith("model name")), platform.machine())
     version, settings = db.execute("""
         SELECT current_setting('server_version'), string_agg(name || ' = ' || current_setting(name), ', ' ORDER BY name)
         FROM pg_settings WHERE name IN ('shared_buffers', 'fsync', 'max_wal_size', 'autovacuum')""").fetchone()
+    others, = db.execute("""
+        SELECT string_agg(extname || ' ' || extversion, ', ' ORDER BY extname) FROM pg_extension
+        WHERE extname NOT IN ('plpgsql', 'flake')""").fetchone()
     return (
-        f"PostgreSQL {version} on {os.cpu_count()} cores of {model}, {platform.system()} {platform.machine()}; {settings}. "
+        f"PostgreSQL {version} with {random_source(db)}{f' and {others}' if others else ''}, "
+        f"on {os.cpu_count()} cores of {model}, {platform.system()} {platform.machine()}; {settings}. "
         f"Medians of {rounds(30)} rounds of calls, {rounds(15)} of single-row INSERTs, and {rounds(5)} or more of the rest."
     )
 
@@ -70,6 +83,7 @@ def measure():
             "labels": {c.key: c.label for c in here},
             "ours": [c.key for c in here if c.ours],
             "clients": sessions.NUMBERS,
+            "twitter": queries.ids_of_twitter(db),
             "memory": queries.memory(connect),
         }
         say("calls")

@@ -82,7 +82,7 @@ def test_all_parts_of_the_benchmarks_run(small, tmp_path):
         some = [c for c in here if c.key in ("flake", "bigserial")]
         results = {
             "machine": run.machine(db), "labels": {c.key: c.label for c in here}, "ours": [], "clients": sessions.NUMBERS,
-            "memory": queries.memory(run.connect), "waiting": queries.waiting(run.connect),
+            "twitter": queries.ids_of_twitter(db), "memory": queries.memory(run.connect), "waiting": queries.waiting(run.connect),
             "calls": queries.calls(db, here, 1), "rows": queries.rows(db, 1),
             "fill": fill, "wal": wal, "repeated": repeated, "copy": tables.copy(db, unique, 1),
             "sizes": tables.sizes(db, unique), "reads": tables.reads(db, unique, 1),

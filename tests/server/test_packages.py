@@ -46,6 +46,9 @@ def test_the_metadata_of_pgxn_is_valid():
     resources = meta.get("resources", {})
     assert resources.keys() <= {"homepage", "bugtracker", "repository"}
     assert all(isinstance(address, str if kind == "homepage" else dict) for kind, address in resources.items())
+    # Cargo.toml has the address of the repository as soon as there is one.
+    cargo = tomllib.loads((ROOT / "Cargo.toml").read_text())["workspace"]["package"]
+    assert resources.get("repository", {}).get("web") == cargo.get("repository")
 
 
 def test_the_list_of_crates_is_complete():
