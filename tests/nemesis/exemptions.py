@@ -39,15 +39,15 @@ def last(batch, tick):
 
 
 def another_database(one, its, other, others, tick):
-    """It rests on "other databases when `flake.mark` is lost and the clock is set back"."""
+    """It rests on "IDs of different databases, when `flake.mark` is lost and the clock is set back"."""
     *_, first = lineage(its.branch)
     *_, second = lineage(others.branch)
     return first is second and its.memory is not others.memory and one.database != other.database
 
 
 def a_turn_that_comes_again(one, its, other, others, tick):
-    """It rests on "four promotions later (three, if PostgreSQL left numbers of timelines out), while the
-    first of these primaries still runs, or within a minute of its last lease"."""
+    """It rests on "A primary and its successor four promotions later (three, if PostgreSQL has skipped a number of a timeline),
+    which has the same turn: while the old one still runs, or within a minute of its last lease"."""
     branch = parted(its, others)
     return branch is not None and one.ended > branch.cut and promotions(its.branch, others.branch) >= SOONEST
 
@@ -63,13 +63,13 @@ def an_earlier_state(one, its, other, others, tick):
 
 def a_copy_beside_its_original(one, its, other, others, tick):
     """It rests on "A copy that is started without `standby.signal` or `recovery.signal`, such as a plain `pg_basebackup` or a
-    snapshot, which stays on its timeline"."""
+    snapshot: it stays on the original's timeline"."""
     doubles = {branch for branch in lineage(others.branch) if branch.copied == "beside"} - set(lineage(its.branch))
     return any(one.ended > branch.cut for branch in doubles)
 
 
 def different_node_counts(one, its, other, others, tick):
-    """It rests on "All servers have the same `flake.node_count`"."""
+    """It rests on "All servers must have the same `flake.node_count`"."""
     replayed = has_replayed(others, one, its) or has_replayed(its, other, others)
     return its.node != others.node and its.count != others.count and not replayed
 

@@ -59,13 +59,13 @@ impl Known<'_> {
     }
 }
 
-/// It rests on "All servers have the same `flake.node_count`".
+/// It rests on "All servers must have the same `flake.node_count`".
 fn another_number_of_nodes(_: &Known<'_>, one: &Made, other: &Made) -> bool {
     one.node.1 != other.node.1
 }
 
-/// It rests on "other databases when `flake.mark` is lost and the clock is set back". The rows of a template belong to each database
-/// that was made of it.
+/// It rests on "IDs of different databases, when `flake.mark` is lost and the clock is set back". The rows of a template belong to
+/// each database that was made of it.
 fn another_database(known: &Known<'_>, one: &Made, other: &Made) -> bool {
     let is_template = |old: &Made, new: &Made| {
         let (template, branch, record) = known.databases[new.number];
@@ -91,14 +91,14 @@ fn two_servers_that_know_nothing_of_each_other(known: &Known<'_>, one: &Made, ot
     one.branch != other.branch && known.continues(one, other).is_none() && known.continues(other, one).is_none()
 }
 
-/// It rests on "A turn that is repeated: four promotions later (three, if PostgreSQL left numbers of timelines out), while the first of
-/// these primaries still runs".
+/// It rests on "A primary and its successor four promotions later (three, if PostgreSQL has skipped a number of a timeline), which has
+/// the same turn: while the old one still runs".
 fn a_turn_that_comes_again(known: &Known<'_>, one: &Made, other: &Made) -> bool {
     known.parted(one, other).is_some_and(|promotions| promotions >= TURNS - 1)
 }
 
 /// It rests on "After `flake_accept_clock`, this server can make IDs below horizons that were returned before the call. If it later
-/// takes over the data of another server, for example by `pg_rewind`, it can also make IDs below that server's horizons that were
+/// takes over the data of another server, such as by `pg_rewind`, it can also make IDs below that server's horizons that were
 /// returned before the call".
 pub fn horizon_that_was_taken_back(taken_back: &[(i64, i64)], horizon: &Horizon) -> bool {
     taken_back.iter().any(|&(time, clock)| horizon.time <= time && horizon.instant > clock)
