@@ -153,7 +153,7 @@ BEGIN
             WHEN l.bits < 64 AND id >> l.bits <> 0 THEN format('IDs of this layout are from 0 to %s.', ~(-1::bigint << l.bits))
             WHEN wrong.role = 'reserved' THEN format('Its field "%s" is %s, but must be %s.', wrong.name,
                 flake.number(id, ARRAY[ARRAY[shift, wrong.bits]]), wrong.value)
-            ELSE 'Its timestamp is later than any instant.' END;
+            ELSE 'Its time is later than the type timestamptz can hold.' END;
 END $$;
 
 -- An instant of microseconds since 1970. Days and the rest are added apart, since an interval times a number is exact for these only.
@@ -564,7 +564,7 @@ BEGIN
 END $$;
 
 -- Raises a sequence to the clock. The lock ends with the call: a subtransaction takes it and is aborted, while the sequence keeps
--- its value. So nothing that a transaction does later keeps others from making IDs, were it open, idle or prepared.
+-- its value. So a transaction that stays open, idle or prepared does not keep others from making IDs.
 CREATE FUNCTION flake.raised(sequence regclass, epoch bigint, length bigint, room integer, count bigint) RETURNS bigint
     VOLATILE LANGUAGE plpgsql AS $$
 DECLARE
@@ -849,26 +849,26 @@ BEGIN
 
     IF own.database <> flake.database() OR own.server IS DISTINCT FROM flake.server() THEN
         RETURN QUERY SELECT 'installation', false, 'This is a copy, or an upgraded server: it is not where flake_set_node was called last.',
-            'If the original still makes IDs, call flake_set_node with another number, else with the same one; then flake_start_above.';
+            'Call flake_set_node, with another number if the original still makes IDs, and otherwise with the same one; then flake_start_above.';
     ELSIF own.server IS NULL THEN
-        RETURN QUERY SELECT 'installation', NULL::boolean, 'The database is that of the installation; this role cannot read which server it is.', NULL;
+        RETURN QUERY SELECT 'installation', NULL::boolean, 'This is the database of the installation; this role cannot read which server this is.', NULL;
     ELSE
         RETURN QUERY SELECT 'installation', true, 'This is the server and the database of the installation.', NULL;
     END IF;
 
     RETURN QUERY SELECT 'turn', own.timeline = 'wal', CASE own.timeline
-        WHEN 'wal' THEN 'IDs contain the timeline of the WAL, so a new primary and the old one make different ones.'
-        WHEN 'checkpoint' THEN 'IDs contain the timeline of the last checkpoint, which is the old one until the first checkpoint after a promotion.'
+        WHEN 'wal' THEN 'IDs contain the timeline of the WAL, so a new primary and the old one make different IDs.'
+        WHEN 'checkpoint' THEN 'IDs contain the timeline of the last checkpoint: after a promotion, the old timeline until the first checkpoint.'
         ELSE 'This server does not show its timeline, so an old primary that still runs can make the IDs of its successor.' END,
         CASE own.timeline
-            WHEN 'checkpoint' THEN 'After a promotion, call CHECKPOINT before IDs are made.'
-            WHEN 'none' THEN 'Let an old primary be stopped before another server is promoted.' END;
+            WHEN 'checkpoint' THEN 'After a promotion, run CHECKPOINT before sessions make IDs.'
+            WHEN 'none' THEN 'Stop the old primary before you promote another server.' END;
 
     SELECT string_agg(DISTINCT format('%s on %s', COALESCE(r.rolname, 'PUBLIC'), c.oid::regclass), ', ') INTO others
         FROM pg_class c, LATERAL aclexplode(c.relacl) a LEFT JOIN pg_roles r ON r.oid = a.grantee
         WHERE c.relnamespace = 'flake'::regnamespace AND a.grantee <> c.relowner;
-    RETURN QUERY SELECT 'rights', others IS NULL, COALESCE('Others than the owner have rights: ' || others || '.', 'Only the owner has rights on the sequences.'),
-        CASE WHEN others IS NOT NULL THEN 'REVOKE them: a role can take IDs back by a sequence, and stop all others by flake.gate.' END;
+    RETURN QUERY SELECT 'rights', others IS NULL, COALESCE('Roles other than the owner have privileges: ' || others || '.', 'Only the owner has privileges on the sequences.'),
+        CASE WHEN others IS NOT NULL THEN 'REVOKE them: such a role can set a sequence back, or stop all sessions by a lock on flake.gate.' END;
 
     FOR found IN
         SELECT g.*, flake.tick(g.id, l) AS tick, flake.reached(g.layout) AS reached, (flake.clock() - l.epoch) / l.tick AS now,
@@ -911,7 +911,7 @@ DECLARE
 BEGIN
     IF length(secret) <> 16 THEN
         RAISE 'secret of a key must have 16 bytes, not %', length(secret) USING ERRCODE = '22023',
-            DETAIL = 'It is a key of AES-128.', HINT = 'flake_create_key makes one from random numbers.';
+            DETAIL = 'It is an AES-128 key.', HINT = 'flake_create_key makes one from random numbers.';
     END IF;
     IF name !~ '^[a-z]([a-z_]{0,61}[a-z])?$' THEN
         RAISE 'invalid name for a key: "%"', left(name, 63) USING ERRCODE = '22023',
@@ -919,7 +919,7 @@ BEGIN
             HINT = 'Choose a short name, such as "usr": public IDs begin with it.';
     END IF;
     IF place IS NULL THEN
-        RAISE 'extension "pgcrypto" is not there' USING ERRCODE = '55000', DETAIL = 'Public IDs are enciphered by its AES.',
+        RAISE 'extension "pgcrypto" does not exist' USING ERRCODE = '55000', DETAIL = 'Public IDs are enciphered by its AES.',
             HINT = 'CREATE EXTENSION pgcrypto;';
     END IF;
     -- Its schema differs from database to database, and its owner may drop it and put other functions there.

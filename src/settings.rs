@@ -36,7 +36,7 @@ pub fn define() {
     GucRegistry::define_int_guc(
         c"flake.max_clock_wait",
         c"Longest time that a session waits for a clock that stepped back.",
-        c"If the clock is further behind, an error is raised. 0 means never to wait.",
+        c"If the clock is further behind, the session raises an error. 0 means never to wait.",
         &MAX_CLOCK_WAIT,
         0,
         i32::MAX,

@@ -193,7 +193,7 @@ fn detailed(error: &Error) -> String {
         Error::ImpossibleId { field: Some((name, found, must_be)), .. } => {
             format!("its field \"{name}\" would be {found}, but must be {must_be}")
         }
-        Error::ImpossibleId { .. } => "its timestamp would be later than any instant".to_owned(),
+        Error::ImpossibleId { .. } => "its time would be later than the type timestamptz can hold".to_owned(),
         error => error.to_string(),
     }
 }

@@ -67,7 +67,7 @@ impl Layout {
             return Err("Its IDs are not in the order of time, so all of them are for the server's sessions.");
         }
         if !self.keeps_some_for_lessees() {
-            return Err("A lease has whole ticks, and its ticks are longer than a second.");
+            return Err("A lease consists of whole ticks, and the ticks of this layout are longer than a second.");
         }
         let shift = geometry.timestamp.shift;
         if geometry.fixed >> shift > 0 {

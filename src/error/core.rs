@@ -28,7 +28,7 @@ impl From<CoreError> for Error {
                 .detail(match field {
                     _ if too_wide => format!("IDs of this layout are from 0 to {}.", u64::MAX >> (64 - width)),
                     Some((name, found, must_be)) => format!("Its field \"{name}\" is {found}, but must be {must_be}."),
-                    None => "Its timestamp is later than any instant.".to_owned(),
+                    None => "Its time is later than the type timestamptz can hold.".to_owned(),
                 })
                 .hint("Check that the ID was made with this layout."),
             MalformedText { fault, .. } => Self::of(ERRCODE_INVALID_TEXT_REPRESENTATION, message)
@@ -57,7 +57,7 @@ impl From<CoreError> for Error {
                 .hint("Check the server's clock, or use a layout with a later epoch or more timestamp bits."),
             NoTag { .. } => Self::invalid(message)
                 .detail("None of its fields has the role \"tag\".")
-                .hint("Call flake_next without a tag, or create a layout with a tag field with flake_create_layout."),
+                .hint("Call flake_next without a tag, or use flake_create_layout to create a layout that has a tag field."),
             TagOutOfRange { max, .. } => Self::invalid(message)
                 .detail(format!("The valid range is 0 to {max}."))
                 .hint(SEE_FIELDS),
@@ -115,7 +115,7 @@ impl From<Fault> for Error {
             Fault::Page(Damaged) => Self::of(ERRCODE_DATA_CORRUPTED, message)
                 .detail("The page is damaged.")
                 .hint("If the clock has not been set back since the last ID was made, \
-                 ALTER SEQUENCE flake_mark NO CYCLE rewrites the sequence without it."),
+                 ALTER SEQUENCE flake_mark NO CYCLE rewrites the sequence without this page."),
         }
     }
 }

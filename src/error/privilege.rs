@@ -10,7 +10,7 @@ use crate::postgres::{extension, role};
 pub fn superuser_only(function: &'static str) -> Result<(), Error> {
     role::is_superuser().then_some(()).ok_or_else(|| {
         Error::of(DENIED, format!("must be superuser to call {function}"))
-            .detail("The marks belong to the whole server.")
+            .detail("The call affects all databases of the server.")
     })
 }
 

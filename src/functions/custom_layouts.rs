@@ -67,7 +67,7 @@ fn warn_of_overlaps(layout: &Layout) {
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
         warning(
             format!("layout \"{}\" can make the same IDs as {}{more}", layout.name(), names.join(", ")),
-            Some("Each of these layouts makes no ID twice, but no bit tells the IDs of one from those of another."),
+            Some("Each of these layouts makes no ID twice, but can make an ID that another one has made."),
             "Use them for different columns.",
         );
     }
@@ -93,7 +93,7 @@ fn flake_drop_layout(name: &[u8]) {
         let message = format!("cannot drop layout \"{name}\" because other objects name it");
         Error::of(ERRCODE_DEPENDENT_OBJECTS_STILL_EXIST, message)
             .detail(format!("It is named in {}.", listed(uses.iter(), "others")))
-            .hint("Drop or change these objects first; DROP SERVER drops the layout all the same.")
+            .hint("Drop or change these objects first; DROP SERVER drops the layout without this check.")
             .raise();
     }
     run_as(Some(stored.owner), &format!("DROP SERVER {}", quote_identifier(&name)));

@@ -66,13 +66,13 @@ fn require_ahead(key: &Key, layout: &Layout, from_id: i64) {
     let name = layout.name();
     let at = layout.tick_of(from_id as u64).map(|tick| to_text(layout.start_of(tick)));
     let at = at.map_or_else(
-        |_| format!("It is no ID of layout \"{name}\"."),
+        |_| format!("It is not an ID of layout \"{name}\"."),
         |at| format!("In layout \"{name}\", it is of {at}."),
     );
     refuse(key)
         .detail(match from_id < next {
             true => format!("{at} IDs from {from_id} on may exist: their old public IDs would not open any more."),
-            false => format!("{at} Until then, the old secret would go on sealing."),
+            false => format!("{at} Until then, the old secret would seal new IDs."),
         })
         .hint("Leave from_id out: the secret then begins in a minute. To accept the consequences, pass force => true.")
         .raise();

@@ -25,7 +25,7 @@ fn flake_create_key(name: &[u8], layout: &[u8]) {
     let uses = layout_uses::of(&name);
     if !uses.is_empty() {
         warning(
-            format!("objects name key \"{name}\" that are older than its secret"),
+            format!("objects that name key \"{name}\" are older than its secret"),
             Some(&format!("It is named in {}.", listed(uses.iter(), "others"))),
             "If this database was restored without its keys, call flake_import_key with the old secret and force, because \
              the new secret opens no old public ID.",
@@ -41,7 +41,7 @@ fn flake_import_key(name: &[u8], secret: &[u8], layout: &[u8], force: bool) {
     let Ok(secret) = Secret::try_from(secret) else {
         let message = format!("secret of a key must have 16 bytes, not {}", secret.len());
         Error::invalid(message)
-            .detail("It is a key of AES-128.")
+            .detail("It is an AES-128 key.")
             .hint("flake_create_key makes one from random numbers.")
             .raise()
     };
@@ -123,7 +123,7 @@ fn flake_drop_key(name: &[u8]) {
         let message = format!("cannot drop key \"{}\" because other objects name it", key.name);
         Error::of(ERRCODE_DEPENDENT_OBJECTS_STILL_EXIST, message)
             .detail(format!("It is named in {}.", listed(uses.iter(), "others")))
-            .hint("Drop or change these objects first; DROP SERVER … CASCADE drops the key all the same.")
+            .hint("Drop or change these objects first; DROP SERVER … CASCADE drops the key without this check.")
             .raise();
     }
     let server = quote_identifier(&key.name);

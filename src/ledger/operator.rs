@@ -26,7 +26,7 @@ pub fn accept_clock() -> Result<i64, Error> {
     if announced.max(bound) > from {
         report::warning(
             "new IDs may fall below horizons already returned".to_owned(),
-            Some("The time that the clock was ahead by is given back, with the horizons in it."),
+            Some("Sessions can again use the time by which the clock was ahead, so horizons in this time no longer hold."),
             "Consumers have to read again from the time that this function returns.",
         );
     }
@@ -36,7 +36,7 @@ pub fn accept_clock() -> Result<i64, Error> {
     if from.saturating_sub(now) > FAR {
         report::warning(
             format!("no IDs can be made before {}", to_text(from)),
-            Some("The time until then may have been used without a break, or flake_start_above was told so."),
+            Some("IDs may have used all time until then, or flake_start_above was called with an ID of that time."),
             "Wait. After flake_start_above nothing else helps; otherwise you can restart the server under a free flake.node_id.",
         );
     }

@@ -24,8 +24,8 @@ pub fn warn(timeline: u32) {
     report::warning(
         format!("the history of timeline {timeline} is not known"),
         Some(
-            "Which part of the node's IDs this server makes follows from the number of the timeline alone, so an earlier primary may have \
-            the same part.",
+            "The number of the timeline alone decides which part of the node's IDs this server makes, so an earlier primary \
+             may have the same part.",
         ),
         "Make sure that no earlier primary of these data makes IDs any more, or give this server a flake.node_id of its own.",
     );

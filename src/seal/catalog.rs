@@ -176,7 +176,7 @@ impl Key {
             Err(Error::not_ready(format!("secret of key \"{}\" is missing or has been changed", self.name))
                 .detail(match found {
                     Some(found) => format!("{wanted} sealed its IDs; the one that is stored has {found}."),
-                    None => format!("{wanted} is missing; a dump by a role that may not read it has none."),
+                    None => format!("{wanted} is missing; a dump by a role that may not read it does not contain it."),
                 })
                 .hint(
                     "Restore the user mapping of PUBLIC from a dump by the key's owner or a superuser, or call \

@@ -38,8 +38,7 @@ impl<S: IdSource> SessionGenerator<S> {
         if is_in_worker() {
             return Err(Error::of(ERRCODE_INVALID_TRANSACTION_STATE, "cannot make IDs in a parallel worker")
                 .detail(
-                    "Horizons would not wait for its IDs: a worker's part of the transaction ends before the \
-                     transaction does.",
+                    "A worker ends before its transaction does, so horizons would not wait for the worker's IDs.",
                 )
                 .hint("Declare the function that calls flake_next, flake_batch or sno_next PARALLEL RESTRICTED."));
         }

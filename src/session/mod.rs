@@ -64,7 +64,7 @@ pub fn cover(id: impl Display, tick: Range<i64>) -> Result<(), Error> {
     recovery::refuse(c"flake_cover()");
     if is_in_worker() {
         return Err(Error::of(ERRCODE_INVALID_TRANSACTION_STATE, "cannot cover an ID in a parallel worker")
-            .detail("A worker's part of the transaction ends before the transaction does.")
+            .detail("A worker ends before its transaction does, so horizons would not wait for the ID.")
             .hint("Declare functions that call flake_cover() PARALLEL RESTRICTED."));
     }
     let mut own = join()?;

@@ -109,7 +109,7 @@ def test_objects_without_their_key_are_named(db, object):
     notices = []
     db.add_notice_handler(lambda diag: notices.append((diag.message_primary, diag.message_hint)))
     db.execute("SELECT flake_create_key('gone', 'twitter')")
-    assert notices[0][0] == 'objects name key "gone" that are older than its secret' and "force" in notices[0][1]
+    assert notices[0][0] == 'objects that name key "gone" are older than its secret' and "force" in notices[0][1]
     assert check(db)[0]
 
 

@@ -67,7 +67,7 @@ def test_uses_of_a_layout_are_found(db, object):
         db.execute("SELECT flake_drop_layout('mine')")
     assert error.value.diag.message_primary == 'cannot drop layout "mine" because other objects name it'
     assert error.value.diag.message_detail == f"It is named in {object}."
-    assert error.value.diag.message_hint == "Drop or change these objects first; DROP SERVER drops the layout all the same."
+    assert error.value.diag.message_hint == "Drop or change these objects first; DROP SERVER drops the layout without this check."
 
 
 @pytest.mark.parametrize("other", OTHERS)

@@ -160,7 +160,7 @@ impl Layouts {
         });
         let ends: BTreeSet<_> = ends.collect();
         let Some((earliest, _)) = ends.first() else {
-            return Finding::fine("No column default and no generator of this session uses a layout.");
+            return Finding::fine("No column default uses a layout, and this session has not made IDs.");
         };
         let begins = in_use().filter_map(|(name, source)| {
             let epoch = source.ticks.start_of(0);

@@ -57,7 +57,10 @@ pub fn leases(ledger: Option<&Ledger>, now: i64) -> Finding {
         );
     }
     Finding::fine(if opens_at > now {
-        format!("Leases of before the start may last, so none is granted before {}.", to_text(opens_at))
+        format!(
+            "Leases from before the start of the server may not have ended, so no lease is granted before {}.",
+            to_text(opens_at)
+        )
     } else {
         format!("This database has {own} of the {most} leases that flake.max_leases allows.")
     })

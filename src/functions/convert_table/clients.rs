@@ -41,7 +41,7 @@ pub fn require_choosable(client: &mut SpiClient<'_>, key: &Key) -> Result<(), Sp
         if columns.is_empty() { "no INSERT".to_owned() } else { format!("GRANT INSERT ({columns}) ON {table} TO …") };
     unconvertible(&table, NOT_READY)
         .detail(format!(
-            "Its key {column} is GENERATED ALWAYS, which a default cannot be: clients could choose keys, also of the far future."
+            "Its key {column} is GENERATED ALWAYS. With a default instead, clients could choose keys, even in the far future."
         ))
         .hint(format!(
             "Let roles insert the other columns only: REVOKE INSERT ON {table} FROM …, and {grant}. Then pass force => true."

@@ -143,7 +143,7 @@ impl Key {
         let mut columns = rows(client, KEY, &[table.into(), flake.oid.into()])?;
         let column = match columns.len() {
             0 => unconvertible(&shown, NOT_READY)
-                .detail("It has no primary key, by whose index the greatest ID could be found.")
+                .detail("It has no primary key, whose index flake_convert needs to find the greatest ID.")
                 .hint("Add a primary key, for example with ALTER TABLE … ADD PRIMARY KEY USING INDEX.")
                 .raise(),
             1 => columns.remove(0),

@@ -50,8 +50,8 @@ fn flake_take(
     // A standby returns horizons, but cannot move a position.
     recovery::refuse(c"flake_take()");
     if transaction::has_one_snapshot() {
-        let detail = "In REPEATABLE READ and SERIALIZABLE, the snapshot can be older than the turn of this consumer, and than the \
-                      table.";
+        let detail = "In REPEATABLE READ and SERIALIZABLE, the snapshot can be older than the consumer's position, or than the \
+                      rows of the table.";
         let message = "flake_take requires READ COMMITTED";
         Error::of(ERRCODE_INVALID_TRANSACTION_STATE, message)
             .detail(detail)
@@ -113,11 +113,11 @@ fn take(
         Error::not_ready(format!("position in table {} is ahead of the clock", shown(table)))
             .detail(
                 "Rows below it may still appear, and would never be taken. The position is from another server or \
-                 another layout, or flake_accept_clock has gone below it.",
+                 another layout, or flake_accept_clock allows IDs below it.",
             )
             .hint(
-                "Set the position to the last row that the consumer has taken, or to the time that \
-                 flake_accept_clock has returned.",
+                "Set the position to the last row that the consumer has taken, or to the smallest ID of the time \
+                 that flake_accept_clock has returned.",
             )
             .raise();
     }
@@ -152,8 +152,8 @@ fn take(
     {
         Error::not_ready(format!("position in {} was not moved", shown(positions)))
             .detail(
-                "A trigger, a rule or a policy prevented it, or several rows have this name and source. The rows \
-                 would be taken twice.",
+                "A trigger, a rule or a policy prevented the update, or several rows have this name and source. The \
+                 consumer would take the rows twice.",
             )
             .hint("Create a table with PRIMARY KEY (name, source).")
             .raise();

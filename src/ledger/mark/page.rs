@@ -81,8 +81,8 @@ pub fn read() -> Result<Page, Error> {
         if !HAS_WARNED.replace(true) {
             report::warning(
                 "the last value of sequence \"flake_mark\" is ignored".to_owned(),
-                Some(&format!("As an instant it would be {}.", to_text(ignored))),
-                "Only flake should set it. If IDs were made by then, call flake_start_above with the greatest of them.",
+                Some(&format!("It stands for {}, more than an hour ahead of the clock.", to_text(ignored))),
+                "Only flake should set this sequence. If IDs of that time exist, call flake_start_above with the greatest.",
             );
         }
     }
