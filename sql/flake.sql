@@ -34,7 +34,7 @@ CREATE FUNCTION flake_next(layout text, tag integer) RETURNS bigint
     VOLATILE STRICT PARALLEL RESTRICTED
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_next_tagged';
 COMMENT ON FUNCTION flake_next(text, integer) IS
-    'returns a new unique ID with the caller''s number in the layout''s tag field; IDs are unique without the tag';
+    'returns a new unique ID with this number in the layout''s tag field; IDs are unique even without their tags';
 
 CREATE FUNCTION flake_batch(layout text, count integer) RETURNS SETOF bigint
     VOLATILE STRICT PARALLEL RESTRICTED
@@ -61,7 +61,7 @@ CREATE TYPE flake_parts AS (
     fields     jsonb
 );
 COMMENT ON TYPE flake_parts IS 'the parts of an ID';
-COMMENT ON COLUMN flake_parts.layout IS 'the layout that the ID was read by';
+COMMENT ON COLUMN flake_parts.layout IS 'the layout by which the ID was read';
 COMMENT ON COLUMN flake_parts.created_at IS 'start of the tick in which the ID was made';
 COMMENT ON COLUMN flake_parts.worker IS 'the whole worker number; if several fields hold it, the coarsest comes first';
 COMMENT ON COLUMN flake_parts.sequence IS 'the sequence number';
@@ -82,25 +82,25 @@ CREATE FUNCTION flake_timestamp(id bigint, layout text DEFAULT 'twitter') RETURN
     IMMUTABLE STRICT PARALLEL SAFE SUPPORT flake_during_support
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_timestamp';
 COMMENT ON FUNCTION flake_timestamp(bigint, text) IS
-    'returns the start of the tick in which the ID was made, to the microsecond; comparisons of it are planned as ranges of IDs';
+    'returns the start of the tick in which the ID was made; the planner turns comparisons of it into ranges of IDs';
 
 CREATE FUNCTION flake_explain(id bigint, layout text DEFAULT 'twitter') RETURNS text
     STABLE STRICT PARALLEL SAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_explain';
 COMMENT ON FUNCTION flake_explain(bigint, text) IS
-    'draws the bits of an ID with the name, width and number of each field, for people: later versions may draw it differently';
+    'draws the bits of an ID with the name, width and number of each field; later versions may draw it differently';
 
 CREATE FUNCTION flake_node(id bigint, layout text DEFAULT 'twitter') RETURNS integer
     STABLE STRICT PARALLEL SAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_node';
 COMMENT ON FUNCTION flake_node(bigint, text) IS
-    'returns the number of the node that has the ID''s worker, by the flake.node_count in force; NULL if none has';
+    'returns the number of the node that has the ID''s worker under the flake.node_count in force, or NULL if no node has it';
 
 CREATE FUNCTION flake_make(at timestamptz, fields jsonb, layout text DEFAULT 'twitter') RETURNS bigint
     IMMUTABLE STRICT PARALLEL SAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_make';
 COMMENT ON FUNCTION flake_make(timestamptz, jsonb, text) IS
-    'returns the ID of an instant with these numbers in its fields; omitted fields are 0. The inverse of flake_decode';
+    'returns the ID of an instant with these numbers in its fields; omitted fields are 0; the inverse of flake_decode';
 
 -- Text -------------------------------------------------------------------------------------------------------------------
 
@@ -133,7 +133,7 @@ CREATE FUNCTION flake_during(id bigint, span tstzrange, layout text DEFAULT 'twi
     IMMUTABLE STRICT PARALLEL SAFE SUPPORT flake_during_support
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_during';
 COMMENT ON FUNCTION flake_during(bigint, tstzrange, text) IS
-    'returns whether the ID''s tick overlaps the span; it is planned as a range of IDs, which indexes and partitions serve';
+    'returns whether the ID''s tick overlaps the span; the planner turns it into a range of IDs, for indexes and partition pruning';
 
 -- For the planner -------------------------------------------------------------------------------------------------------
 
@@ -153,37 +153,37 @@ CREATE FUNCTION flake_plan_since(at timestamptz, layout text DEFAULT 'twitter') 
     IMMUTABLE STRICT PARALLEL SAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_plan_since';
 COMMENT ON FUNCTION flake_plan_since(timestamptz, text) IS
-    'for the planner: the smallest ID whose tick begins at the instant or after it, as flake_timestamp(id) >= at is planned; NULL if there is none';
+    'for the planner: the smallest ID for which flake_timestamp(id) >= at; NULL if there is none';
 
 CREATE FUNCTION flake_plan_after(at timestamptz, layout text DEFAULT 'twitter') RETURNS bigint
     IMMUTABLE STRICT PARALLEL SAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_plan_after';
 COMMENT ON FUNCTION flake_plan_after(timestamptz, text) IS
-    'for the planner: the smallest ID whose tick begins after the instant, as flake_timestamp(id) > at is planned; NULL if there is none';
+    'for the planner: the smallest ID for which flake_timestamp(id) > at; NULL if there is none';
 
 CREATE FUNCTION flake_plan_until(at timestamptz, layout text DEFAULT 'twitter') RETURNS bigint
     IMMUTABLE STRICT PARALLEL SAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_plan_until';
 COMMENT ON FUNCTION flake_plan_until(timestamptz, text) IS
-    'for the planner: the largest ID whose tick begins at the instant or before it, as flake_timestamp(id) <= at is planned; NULL if there is none';
+    'for the planner: the largest ID for which flake_timestamp(id) <= at; NULL if there is none';
 
 CREATE FUNCTION flake_plan_before(at timestamptz, layout text DEFAULT 'twitter') RETURNS bigint
     IMMUTABLE STRICT PARALLEL SAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_plan_before';
 COMMENT ON FUNCTION flake_plan_before(timestamptz, text) IS
-    'for the planner: the largest ID whose tick begins before the instant, as flake_timestamp(id) < at is planned; NULL if there is none';
+    'for the planner: the largest ID for which flake_timestamp(id) < at; NULL if there is none';
 
 CREATE FUNCTION flake_plan_instant(at timestamp) RETURNS timestamptz
     STABLE STRICT PARALLEL SAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_plan_instant';
 COMMENT ON FUNCTION flake_plan_instant(timestamp) IS
-    'for the planner: the instant of a time in the session''s time zone, as comparisons do; an infinite one where a cast raises an error';
+    'for the planner: the instant of a time in the session''s time zone; an infinite instant where a cast raises an error';
 
 CREATE FUNCTION flake_plan_instant(at date) RETURNS timestamptz
     STABLE STRICT PARALLEL SAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_plan_instant_of_date';
 COMMENT ON FUNCTION flake_plan_instant(date) IS
-    'for the planner: the instant at which a day begins in the session''s time zone; an infinite one where a cast raises an error';
+    'for the planner: the instant at which a day begins in the session''s time zone; an infinite instant where a cast raises an error';
 
 -- Custom layouts ---------------------------------------------------------------------------------------------------------
 
@@ -208,7 +208,7 @@ CREATE FUNCTION flake_drop_layout(name text) RETURNS void
     VOLATILE STRICT PARALLEL UNSAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_drop_layout';
 COMMENT ON FUNCTION flake_drop_layout(text) IS
-    'drops a custom layout that nothing names; its IDs can no longer be read; for the owners of the extension and of the database';
+    'drops a custom layout that no object names; functions can then no longer read its IDs; for the owners of the extension and of the database';
 
 -- Public IDs -------------------------------------------------------------------------------------------------------------
 
@@ -216,7 +216,7 @@ CREATE FUNCTION flake_seal(id bigint, key text) RETURNS text
     STABLE STRICT PARALLEL SAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_seal';
 COMMENT ON FUNCTION flake_seal(bigint, text) IS
-    'returns the public ID of an ID: the name of the key, _, and 26 letters and digits that tell nothing of the ID';
+    'returns the public ID of an ID: the name of the key, an underscore, and 26 letters and digits that reveal nothing about the ID';
 
 CREATE FUNCTION flake_seal_uuid(id bigint, key text) RETURNS uuid
     STABLE STRICT PARALLEL SAFE
@@ -227,7 +227,7 @@ CREATE FUNCTION flake_unseal(sealed text, key text) RETURNS bigint
     STABLE STRICT PARALLEL SAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_unseal';
 COMMENT ON FUNCTION flake_unseal(text, text) IS
-    'returns the ID of a public ID, given as its own text or as a uuid''s; NULL if it was not sealed with this key';
+    'returns the ID of a public ID, also of the text of its uuid; NULL if it was not sealed with this key';
 
 CREATE FUNCTION flake_unseal(sealed uuid, key text) RETURNS bigint
     STABLE STRICT PARALLEL SAFE
@@ -238,13 +238,13 @@ CREATE FUNCTION flake_unseal_or_error(sealed text, key text) RETURNS bigint
     STABLE STRICT PARALLEL SAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_unseal_or_error';
 COMMENT ON FUNCTION flake_unseal_or_error(text, text) IS
-    'returns the ID of a public ID, for what is written; raises an error if it was not sealed with this key';
+    'returns the ID of a public ID, for statements that write; raises an error if it was not sealed with this key';
 
 CREATE FUNCTION flake_unseal_or_error(sealed uuid, key text) RETURNS bigint
     STABLE STRICT PARALLEL SAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_unseal_or_error_uuid';
 COMMENT ON FUNCTION flake_unseal_or_error(uuid, text) IS
-    'returns the ID of a public ID, for what is written; raises an error if it was not sealed with this key';
+    'returns the ID of a public ID, for statements that write; raises an error if it was not sealed with this key';
 
 CREATE FUNCTION flake_key_validator(options text[], catalog oid) RETURNS void
     STABLE STRICT PARALLEL SAFE
@@ -260,31 +260,31 @@ CREATE FUNCTION flake_create_key(name text, layout text) RETURNS void
     VOLATILE STRICT PARALLEL UNSAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_create_key';
 COMMENT ON FUNCTION flake_create_key(text, text) IS
-    'creates a key for public IDs of a layout, which begin with its name, with a random secret; for the owners of the extension and of the database';
+    'creates a key with a random secret for public IDs of a layout, which begin with the name of the key; for the owners of the extension and of the database';
 
 CREATE FUNCTION flake_import_key(name text, secret bytea, layout text, force boolean DEFAULT false) RETURNS void
     VOLATILE STRICT PARALLEL UNSAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_import_key';
 COMMENT ON FUNCTION flake_import_key(text, bytea, text, boolean) IS
-    'creates a key for public IDs of a layout with a secret of 16 bytes, gives a key back the one that it lacks, or by force replaces its secrets; for the owners of the extension and of the database';
+    'creates a key with this secret of 16 bytes for public IDs of a layout, or gives a key the secret that it lacks; by force, replaces the secrets of a key; for the owners of the extension and of the database';
 
 CREATE FUNCTION flake_rotate_key(name text) RETURNS timestamptz
     VOLATILE STRICT PARALLEL UNSAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_rotate_key';
 COMMENT ON FUNCTION flake_rotate_key(text) IS
-    'gives a key another secret for the IDs of a minute from now on; returns that instant; older IDs keep their public IDs; for the owners of the extension and of the database';
+    'gives a key another secret for IDs made later than a minute from now, and returns that instant; older IDs keep their public IDs; for the owners of the extension and of the database';
 
 CREATE FUNCTION flake_rotate_key(name text, from_id bigint, force boolean DEFAULT false) RETURNS timestamptz
     VOLATILE STRICT PARALLEL UNSAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_rotate_key_from';
 COMMENT ON FUNCTION flake_rotate_key(text, bigint, boolean) IS
-    'gives a key another secret for the IDs from this one on, which must be of the next day unless forced; returns its time; for the owners of the extension and of the database';
+    'gives a key another secret for this ID and all greater ones, and returns the time of this ID, which must lie within the next day unless forced; for the owners of the extension and of the database';
 
 CREATE FUNCTION flake_drop_key(name text) RETURNS void
     VOLATILE STRICT PARALLEL UNSAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_drop_key';
 COMMENT ON FUNCTION flake_drop_key(text) IS
-    'drops a key that nothing names; its public IDs can no longer be read; for the owners of the extension and of the database';
+    'drops a key that no object names; functions can then no longer read its public IDs; for the owners of the extension and of the database';
 
 CREATE FUNCTION flake_keys(
     OUT name text, OUT layout text, OUT secret integer, OUT from_id bigint, OUT from_time timestamptz, OUT fingerprint text,
@@ -306,8 +306,8 @@ COMMENT ON COLUMN flake_keys.layout IS 'the layout of the IDs that it seals';
 COMMENT ON COLUMN flake_keys.secret IS 'number of the secret: 1, and one more for each rotation';
 COMMENT ON COLUMN flake_keys.ids IS 'the IDs that this secret seals';
 COMMENT ON COLUMN flake_keys.times IS 'the times of these IDs, by the layout';
-COMMENT ON COLUMN flake_keys.fingerprint IS 'fingerprint of the secret, which tells secrets apart and nothing else';
-COMMENT ON COLUMN flake_keys.is_stored IS 'whether the secret is there; a dump by a role that may not read it lacks it';
+COMMENT ON COLUMN flake_keys.fingerprint IS 'fingerprint of the secret, by which you can compare secrets';
+COMMENT ON COLUMN flake_keys.is_stored IS 'whether the secret is stored; a dump by a role that may not read it does not contain it';
 
 -- Views ------------------------------------------------------------------------------------------------------------------
 
@@ -332,7 +332,7 @@ COMMENT ON COLUMN flake_layouts.bits IS 'how many of the 64 bits the fields take
 COMMENT ON COLUMN flake_layouts.fields IS
     'fields from the most significant bit down, as in a definition';
 COMMENT ON COLUMN flake_layouts.sequence IS
-    'what the sequence does when a tick begins: "reset" restarts it, "rolling" begins elsewhere, if a tick has one step';
+    'where the sequence begins in a new tick if a tick has one step: "reset" at 0, "rolling" at another number';
 COMMENT ON COLUMN flake_layouts.ids_per_tick IS 'how many IDs all workers together can make in a tick';
 COMMENT ON COLUMN flake_layouts.ends_at IS 'start of the last tick';
 COMMENT ON COLUMN flake_layouts.sortable_until IS
@@ -363,27 +363,27 @@ CREATE VIEW flake_stats AS
     SELECT ledger, node_id, node_count, sessions, issued, overflow_waits, clock_waits, clock_changes, longest_wait, mark, floor,
            skipped, leases, lease_grants, lease_refusals
     FROM flake_stats();
-COMMENT ON VIEW flake_stats IS 'the IDs of all sessions and databases since the server started; for members of pg_monitor';
+COMMENT ON VIEW flake_stats IS 'counters of all sessions and databases since the server started, and the state of the clock and the marks; for members of pg_monitor';
 COMMENT ON COLUMN flake_stats.ledger IS
-    '"open" from the first ID or CREATE EXTENSION on, "unused" before that; "none" if the shared memory is another version''s';
+    '"open" from the first ID or CREATE EXTENSION on, "unused" before that; "none" if the shared memory belongs to another version of the library';
 COMMENT ON COLUMN flake_stats.node_id IS 'the flake.node_id in force';
 COMMENT ON COLUMN flake_stats.node_count IS 'the flake.node_count in force';
 COMMENT ON COLUMN flake_stats.sessions IS
     'how many sessions have made IDs or asked for a horizon, and have not exited';
-COMMENT ON COLUMN flake_stats.issued IS 'IDs made; a session that makes IDs adds its own about every two seconds, and when it exits';
+COMMENT ON COLUMN flake_stats.issued IS 'how many IDs sessions have made; a session adds its IDs about every two seconds, and when it exits';
 COMMENT ON COLUMN flake_stats.overflow_waits IS 'how often a session had used up a tick''s IDs and waited for the next tick';
 COMMENT ON COLUMN flake_stats.clock_waits IS 'how often the clock was behind a session''s last ID';
 COMMENT ON COLUMN flake_stats.clock_changes IS
     'how often the server''s clock was set; the server''s log has a line for each time';
 COMMENT ON COLUMN flake_stats.longest_wait IS
-    'the longest wait for either reason; its wait event is FlakeNextTick or FlakeClockBehind, and Extension before PostgreSQL 17';
+    'the longest wait for the next tick or for the clock; the wait event is FlakeNextTick or FlakeClockBehind, and Extension before PostgreSQL 17';
 COMMENT ON COLUMN flake_stats.mark IS
-    'no ID reaches this time until it has been moved further ahead on disk, to 3 seconds above the clock';
-COMMENT ON COLUMN flake_stats.floor IS 'generators start above this time';
+    'no ID is later than this time, which sessions move ahead on disk, to 3 seconds above the clock';
+COMMENT ON COLUMN flake_stats.floor IS 'sessions begin to make IDs above this time';
 COMMENT ON COLUMN flake_stats.skipped IS 'future time that a clock which was ahead has used; no IDs are made in it';
 COMMENT ON COLUMN flake_stats.leases IS 'how many leases have not ended; a server can have 4,096';
 COMMENT ON COLUMN flake_stats.lease_grants IS 'how often a lease was granted or renewed';
-COMMENT ON COLUMN flake_stats.lease_refusals IS 'how often none was, by the reason in flake_leased';
+COMMENT ON COLUMN flake_stats.lease_refusals IS 'how often a lease was refused, by the reason in flake_leased';
 
 CREATE FUNCTION flake_check(OUT name text, OUT ok boolean, OUT detail text, OUT hint text) RETURNS SETOF record
     VOLATILE STRICT PARALLEL RESTRICTED ROWS 8
@@ -395,7 +395,7 @@ CREATE FUNCTION flake_accept_clock() RETURNS timestamptz
     VOLATILE STRICT PARALLEL UNSAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_accept_clock';
 COMMENT ON FUNCTION flake_accept_clock() IS
-    'continues at the current clock although a clock that was ahead has made later IDs; returns the first instant of new IDs; for superusers';
+    'lets sessions make IDs by the current clock although IDs were made by a clock that was ahead; returns the instant from which they make IDs; for superusers';
 
 -- The mark ---------------------------------------------------------------------------------------------------------------
 
@@ -405,7 +405,7 @@ COMMENT ON SEQUENCE flake_mark IS
 
 CREATE UNLOGGED SEQUENCE flake_mark_until;
 COMMENT ON SEQUENCE flake_mark_until IS
-    'the last value of flake_mark again, where replication of sequences does not set it; pg_upgrade copies it; not for use';
+    'a copy of the last value of flake_mark, which pg_upgrade keeps and the replication of sequences does not set; not for use';
 
 CREATE FUNCTION flake_record_mark() RETURNS void
     VOLATILE STRICT PARALLEL UNSAFE
@@ -417,7 +417,7 @@ CREATE FUNCTION flake_start_above(id bigint, layout text, force boolean DEFAULT 
     VOLATILE STRICT PARALLEL UNSAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_start_above';
 COMMENT ON FUNCTION flake_start_above(bigint, text, boolean) IS
-    'makes this server continue above this ID, also under a later number, such as above the greatest of a restored table; returns the instant from which it makes IDs under its current number, once all sessions do so; for superusers';
+    'makes this server continue above an ID, such as the greatest one of a restored table, under any number; waits until all sessions do so, and returns the instant from which they make IDs under the current number; for superusers';
 
 -- Leases: applications make IDs by themselves ------------------------------------------------------------------------------
 
@@ -425,19 +425,19 @@ CREATE TYPE flake_leased AS (
     protocol integer, reason text, wait bigint, token bigint, worker bigint, tick_from bigint, tick_until bigint, shift integer,
     low bigint, step integer, count bigint, epoch bigint, tick bigint, now bigint, until bigint);
 COMMENT ON TYPE flake_leased IS
-    'a lease: the IDs (t << shift) + low + (n << step), with n from 0 to count - 1 and t from tick_from to before tick_until; without one, all columns but protocol, reason, wait and now are NULL';
+    'a lease of the IDs (t << shift) + low + (n << step), where tick_from <= t < tick_until and 0 <= n < count; without a lease, all columns but protocol, reason, wait and now are NULL';
 COMMENT ON COLUMN flake_leased.protocol IS 'the version of these rules: 1';
 COMMENT ON COLUMN flake_leased.reason IS
     'NULL, or why there is no lease: "starting", "clock", "exhausted", "limited", "full" or "lost"';
-COMMENT ON COLUMN flake_leased.wait IS '0, or after how many microseconds it is worth asking again';
+COMMENT ON COLUMN flake_leased.wait IS 'after how many microseconds it is useful to ask again, or 0';
 COMMENT ON COLUMN flake_leased.token IS 'a random number that renews or releases this lease, once';
 COMMENT ON COLUMN flake_leased.worker IS 'the number in the layout''s worker bits';
 COMMENT ON COLUMN flake_leased.tick_from IS 'the first tick of the lease';
 COMMENT ON COLUMN flake_leased.tick_until IS 'the first tick after the lease';
 COMMENT ON COLUMN flake_leased.shift IS 'how many bits lie below the timestamp';
-COMMENT ON COLUMN flake_leased.low IS 'the worker, and the first of its sequence numbers that the lease has, in their places';
+COMMENT ON COLUMN flake_leased.low IS 'the bits of the worker and of the first sequence number of the lease';
 COMMENT ON COLUMN flake_leased.step IS 'how many bits lie below the sequence';
-COMMENT ON COLUMN flake_leased.count IS 'how many IDs a tick has';
+COMMENT ON COLUMN flake_leased.count IS 'how many IDs the lease has in each tick';
 COMMENT ON COLUMN flake_leased.epoch IS 'the start of tick 0, in microseconds since 1970-01-01 UTC';
 COMMENT ON COLUMN flake_leased.tick IS 'the length of a tick, in microseconds';
 COMMENT ON COLUMN flake_leased.now IS 'the server''s clock, in microseconds since 1970-01-01 UTC';
@@ -453,7 +453,7 @@ CREATE FUNCTION flake_release(layout text, token bigint, last_tick bigint DEFAUL
     VOLATILE PARALLEL UNSAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_release';
 COMMENT ON FUNCTION flake_release(text, bigint, bigint) IS
-    'ends a lease after the last tick that was used, or where it begins if none was; returns whether there was one; for the owners of the extension and of the database';
+    'ends a lease after the last tick that the application has used, or at its beginning if last_tick is NULL; returns whether the lease existed; for the owners of the extension and of the database';
 
 CREATE FUNCTION flake_leases(
     OUT layout text, OUT worker bigint, OUT until timestamptz, OUT database oid, OUT role text, OUT application_name text,
@@ -467,15 +467,15 @@ CREATE VIEW flake_leases AS
     SELECT l.layout, l.worker, l.until, d.datname AS database, l.role, l.application_name, l.client_addr, l.pid, l.since
     FROM flake_leases() l LEFT JOIN pg_catalog.pg_database d ON d.oid OPERATOR(pg_catalog.=) l.database;
 COMMENT ON VIEW flake_leases IS 'the leases of all databases that have not ended';
-COMMENT ON COLUMN flake_leases.layout IS 'a layout with these bits, which may have other names; NULL for one of another database';
+COMMENT ON COLUMN flake_leases.layout IS 'a layout of this database with these bits; NULL if there is none';
 COMMENT ON COLUMN flake_leases.worker IS 'the number in the worker bits of its IDs';
 COMMENT ON COLUMN flake_leases.until IS 'the end of the lease';
-COMMENT ON COLUMN flake_leases.database IS 'the database in which it was asked for';
+COMMENT ON COLUMN flake_leases.database IS 'the database in which a session asked for the lease';
 COMMENT ON COLUMN flake_leases.role IS
-    'the role that asked last; NULL, as the next three columns, where pg_stat_activity hides the sessions of that role';
+    'the role that asked last; this and the next three columns are NULL where pg_stat_activity hides the sessions of that role';
 COMMENT ON COLUMN flake_leases.application_name IS 'the application_name of the session that asked last';
 COMMENT ON COLUMN flake_leases.client_addr IS 'the address of its client; NULL for a local socket';
-COMMENT ON COLUMN flake_leases.pid IS 'the process that served it';
+COMMENT ON COLUMN flake_leases.pid IS 'the server process of this session';
 COMMENT ON COLUMN flake_leases.since IS 'when the lease was granted first';
 
 -- Horizons ---------------------------------------------------------------------------------------------------------------
@@ -484,19 +484,19 @@ CREATE FUNCTION flake_horizon() RETURNS timestamptz
     STABLE STRICT PARALLEL RESTRICTED
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_horizon';
 COMMENT ON FUNCTION flake_horizon() IS
-    'returns an instant: no ID below flake_min of it, or sno_min, can appear any more to this snapshot or a later one of this database';
+    'returns an instant below which no row can appear any more, to this snapshot or a later one of this database; compare IDs with its flake_min or sno_min';
 
 CREATE FUNCTION flake_publish_horizon() RETURNS timestamptz
     VOLATILE STRICT PARALLEL UNSAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_publish_horizon';
 COMMENT ON FUNCTION flake_publish_horizon() IS
-    'publishes the current horizon of this database, for standbys that have replayed it; returns it';
+    'publishes the current horizon of this database for standbys, and returns it';
 
 CREATE FUNCTION flake_cover(id bigint, layout text DEFAULT 'twitter') RETURNS bigint
     VOLATILE STRICT PARALLEL RESTRICTED
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_cover';
 COMMENT ON FUNCTION flake_cover(bigint, text) IS
-    'returns an ID that another transaction has made, and makes horizons wait for this transaction; raises an error if it is too late';
+    'returns an ID that another transaction has made, and makes horizons wait for this transaction; raises an error if a horizon may have passed the ID';
 
 CREATE FUNCTION flake_take(row_type anyelement, positions regclass, consumer text, max_rows integer) RETURNS SETOF anyelement
     VOLATILE PARALLEL UNSAFE ROWS 100
@@ -517,7 +517,7 @@ COMMENT ON VIEW flake_open_transactions IS 'the transactions that have made IDs 
 COMMENT ON COLUMN flake_open_transactions.pid IS 'process of the session, as in pg_stat_activity; NULL for a prepared transaction';
 COMMENT ON COLUMN flake_open_transactions.gid IS 'identifier of a prepared transaction, as in pg_prepared_xacts';
 COMMENT ON COLUMN flake_open_transactions.since IS
-    'the instant that horizons do not exceed before the transaction ends; NULL where pg_stat_activity hides the session''s xact_start';
+    'horizons do not pass this instant until the transaction ends; NULL where pg_stat_activity hides the session''s xact_start';
 
 -- Privileges ------------------------------------------------------------------------------------------------------------
 

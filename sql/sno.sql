@@ -211,7 +211,7 @@ COMMENT ON FUNCTION sno_decode(text) IS 'decodes 16 characters to ten bytes';
 CREATE FUNCTION sno_next(metabyte integer DEFAULT 0) RETURNS sno
     VOLATILE STRICT PARALLEL RESTRICTED
     LANGUAGE c AS 'MODULE_PATHNAME', 'sno_next';
-COMMENT ON FUNCTION sno_next(integer) IS 'returns a new unique sno with the caller''s metabyte, from an automatic partition';
+COMMENT ON FUNCTION sno_next(integer) IS 'returns a new unique sno with this metabyte, in a partition that flake assigns';
 
 CREATE FUNCTION sno_next(metabyte integer, partition integer) RETURNS sno
     VOLATILE STRICT PARALLEL RESTRICTED
@@ -235,9 +235,9 @@ CREATE TYPE sno_parts AS (
 );
 COMMENT ON TYPE sno_parts IS 'the parts of a sno';
 COMMENT ON COLUMN sno_parts.created_at IS 'start of the 4 ms unit in which the sno was made';
-COMMENT ON COLUMN sno_parts.tick_tock IS 'toggled when the clock stepped back';
+COMMENT ON COLUMN sno_parts.tick_tock IS 'the bit that toggles when the clock steps back';
 COMMENT ON COLUMN sno_parts.metabyte IS 'the caller''s byte, from 0 to 255';
-COMMENT ON COLUMN sno_parts.partition IS 'the generator''s partition, from 0 to 65535; those from 32768 up are automatic';
+COMMENT ON COLUMN sno_parts.partition IS 'the partition, from 0 to 65535; flake assigns partitions from 32768 up automatically';
 COMMENT ON COLUMN sno_parts.sequence IS 'the sequence number, from 0 to 65535';
 
 CREATE FUNCTION flake_decode(id sno) RETURNS sno_parts
@@ -249,13 +249,13 @@ CREATE FUNCTION flake_explain(id sno) RETURNS text
     STABLE STRICT PARALLEL SAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_explain_sno';
 COMMENT ON FUNCTION flake_explain(sno) IS
-    'draws the bits of a sno with the name, width and number of each part, for people: later versions may draw it differently';
+    'draws the bits of a sno with the name, width and number of each part; later versions may draw it differently';
 
 CREATE FUNCTION flake_node(id sno) RETURNS integer
     STABLE STRICT PARALLEL SAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_node_sno';
 COMMENT ON FUNCTION flake_node(sno) IS
-    'returns the number of the node that has the sno''s partition, or in a caller''s partition its sequence; NULL if none has';
+    'returns the number of the node that has the sno''s partition, or its sequence number in a caller''s partition; NULL if no node has it';
 
 CREATE FUNCTION sno_during_support(internal) RETURNS internal
     IMMUTABLE STRICT PARALLEL SAFE
@@ -265,7 +265,7 @@ COMMENT ON FUNCTION sno_during_support(internal) IS 'planner support for sno_dur
 CREATE FUNCTION sno_timestamp(id sno) RETURNS timestamptz
     IMMUTABLE STRICT PARALLEL SAFE SUPPORT sno_during_support
     LANGUAGE c AS 'MODULE_PATHNAME', 'sno_timestamp';
-COMMENT ON FUNCTION sno_timestamp(sno) IS 'returns the start of the 4 ms unit in which the sno was made; comparisons of it are planned as ranges of snos';
+COMMENT ON FUNCTION sno_timestamp(sno) IS 'returns the start of the 4 ms unit in which the sno was made; the planner turns comparisons of it into ranges of snos';
 
 CREATE FUNCTION sno_metabyte(id sno) RETURNS integer
     IMMUTABLE STRICT PARALLEL SAFE
@@ -308,55 +308,55 @@ CREATE FUNCTION sno_during(id sno, span tstzrange) RETURNS boolean
     IMMUTABLE STRICT PARALLEL SAFE SUPPORT sno_during_support
     LANGUAGE c AS 'MODULE_PATHNAME', 'sno_during';
 COMMENT ON FUNCTION sno_during(sno, tstzrange) IS
-    'returns whether the sno''s unit overlaps the span; it is planned as a range of snos, which indexes and partitions serve';
+    'returns whether the sno''s unit overlaps the span; the planner turns it into a range of snos, for indexes and partition pruning';
 
 -- For the planner -------------------------------------------------------------------------------------------------------
 
 CREATE FUNCTION sno_plan_first(span tstzrange) RETURNS sno
     IMMUTABLE STRICT PARALLEL SAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'sno_plan_first';
-COMMENT ON FUNCTION sno_plan_first(tstzrange) IS 'for the planner: the smallest sno whose unit overlaps the span; the largest of all if there is none';
+COMMENT ON FUNCTION sno_plan_first(tstzrange) IS 'for the planner: the smallest sno whose unit overlaps the span; the largest sno of all if there is none';
 
 CREATE FUNCTION sno_plan_last(span tstzrange) RETURNS sno
     IMMUTABLE STRICT PARALLEL SAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'sno_plan_last';
-COMMENT ON FUNCTION sno_plan_last(tstzrange) IS 'for the planner: the largest sno whose unit overlaps the span; the smallest of all if there is none';
+COMMENT ON FUNCTION sno_plan_last(tstzrange) IS 'for the planner: the largest sno whose unit overlaps the span; the smallest sno of all if there is none';
 
 CREATE FUNCTION sno_plan_since(at timestamptz) RETURNS sno
     IMMUTABLE STRICT PARALLEL SAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'sno_plan_since';
 COMMENT ON FUNCTION sno_plan_since(timestamptz) IS
-    'for the planner: the smallest sno whose unit begins at the instant or after it, as sno_timestamp(id) >= at is planned; NULL if there is none';
+    'for the planner: the smallest sno for which sno_timestamp(id) >= at; NULL if there is none';
 
 CREATE FUNCTION sno_plan_after(at timestamptz) RETURNS sno
     IMMUTABLE STRICT PARALLEL SAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'sno_plan_after';
 COMMENT ON FUNCTION sno_plan_after(timestamptz) IS
-    'for the planner: the smallest sno whose unit begins after the instant, as sno_timestamp(id) > at is planned; NULL if there is none';
+    'for the planner: the smallest sno for which sno_timestamp(id) > at; NULL if there is none';
 
 CREATE FUNCTION sno_plan_until(at timestamptz) RETURNS sno
     IMMUTABLE STRICT PARALLEL SAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'sno_plan_until';
 COMMENT ON FUNCTION sno_plan_until(timestamptz) IS
-    'for the planner: the largest sno whose unit begins at the instant or before it, as sno_timestamp(id) <= at is planned; NULL if there is none';
+    'for the planner: the largest sno for which sno_timestamp(id) <= at; NULL if there is none';
 
 CREATE FUNCTION sno_plan_before(at timestamptz) RETURNS sno
     IMMUTABLE STRICT PARALLEL SAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'sno_plan_before';
 COMMENT ON FUNCTION sno_plan_before(timestamptz) IS
-    'for the planner: the largest sno whose unit begins before the instant, as sno_timestamp(id) < at is planned; NULL if there is none';
+    'for the planner: the largest sno for which sno_timestamp(id) < at; NULL if there is none';
 
 CREATE FUNCTION flake_start_above(id sno, force boolean DEFAULT false) RETURNS timestamptz
     VOLATILE STRICT PARALLEL UNSAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_start_above_sno';
 COMMENT ON FUNCTION flake_start_above(sno, boolean) IS
-    'makes this server continue above this ID, also under a later number, such as above the greatest of a restored table; returns the instant from which it makes IDs under its current number, once all sessions do so; for superusers';
+    'makes this server continue above an ID, such as the greatest one of a restored table, under any number; waits until all sessions do so, and returns the instant from which they make IDs under the current number; for superusers';
 
 CREATE FUNCTION flake_cover(id sno) RETURNS sno
     VOLATILE STRICT PARALLEL RESTRICTED
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_cover_sno';
 COMMENT ON FUNCTION flake_cover(sno) IS
-    'returns a sno that another transaction has made, and makes horizons wait for this transaction; raises an error if it is too late';
+    'returns a sno that another transaction has made, and makes horizons wait for this transaction; raises an error if a horizon may have passed the sno';
 
 -- Privileges ------------------------------------------------------------------------------------------------------------
 
