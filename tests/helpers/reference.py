@@ -27,10 +27,11 @@ FUNCTIONS = f"""
 
 
 class Catalog:
-    """Everything that a mark can ask for: the first word of a mark is a method, and the others are names."""
+    """Everything that a mark can ask for: the first word of a mark is a method, and the others are names. A function's errors are
+    those that the introduction of the page does not name."""
 
-    def __init__(self, db, calls):
-        self.db, self.errors = db, {}
+    def __init__(self, db, calls, introduction=""):
+        self.db, self.introduction, self.errors = db, introduction, {}
         for call in calls:
             self.note(call)
 
@@ -61,8 +62,11 @@ class Catalog:
         )
         assert overloads, name
         lines = [f"`{shortened(signature)}`\\\n{sentence(comment)} *({labels})*\n" for signature, comment, labels in overloads]
-        errors = [f"{linked(text)} ({sqlstate})" for text, sqlstate in sorted(self.errors.get(name, {}).items())]
+        errors = [error for error in self.raised(name) if error not in self.introduction]
         return "\n".join([*lines, *([f"Errors: {'; '.join(errors)}\n"] if errors else [])])
+
+    def raised(self, name):
+        return [f"{linked(text)} ({sqlstate})" for text, sqlstate in sorted(self.errors.get(name, {}).items())]
 
     def list(self, *names):
         return table(["function", "purpose"], [
@@ -159,11 +163,15 @@ def named():
     return [name for kind, names, *_ in marks if kind in ("functions", "list") for name in names.split()]
 
 
+def introduction(page):
+    return MARK.split(page.read_text(), maxsplit=1)[0]
+
+
 def check(server, page, calls):
     """Compares a page with the catalog, or writes it."""
     with server.connect() as db:
         db.execute("SET timezone = 'UTC'")
-        catalog = Catalog(db, calls)
+        catalog = Catalog(db, calls, introduction(page))
         wanted = MARK.sub(
             lambda mark: f"{mark[1]}{mark[2]}{mark[3]}\n{getattr(catalog, mark[1])(*mark[2].split())}\n", page.read_text()
         )

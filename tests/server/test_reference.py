@@ -1,5 +1,6 @@
 """docs/reference agrees with the catalog on all functions and settings."""
 
+import collections
 import re
 
 import pytest
@@ -13,6 +14,17 @@ def test_the_page_is_that_of_the_catalog(server, page):
     reference.check(server, page, [call for _, call, *_ in PLAIN])
 
 
+def test_the_introduction_names_errors_of_many_functions(server):
+    """Other errors are named with each function."""
+    (page,) = [page for page in reference.PAGES if page.name == "functions.md"]
+    named = re.findall(r"^\| (.* \(\w{5}\)) \| ", reference.introduction(page), re.M)
+    with server.connect() as db:
+        catalog = reference.Catalog(db, [call for _, call, *_ in PLAIN])
+    raised = collections.Counter(error for name in catalog.errors for error in catalog.raised(name))
+    assert len(named) > 2
+    assert [error for error in named if raised[error] < 4] == []
+
+
 def test_each_function_has_a_place(server):
     """A new function belongs to a task, or to the functions that users do not call."""
     functions = {name for name, in server.sql(f"SELECT DISTINCT proname FROM ({reference.FUNCTIONS}) f")}
@@ -24,7 +36,7 @@ def test_each_function_and_view_has_a_user(server):
     """The page says for whom each view is, and each function except for those that only EXPLAIN shows."""
     (page,) = [page.read_text() for page in reference.PAGES if page.name == "functions.md"]
     page = page.partition("\n## Shown by EXPLAIN\n")[0]
-    wishes = re.search("^## When you want which\n(.*?)^## ", page, re.M | re.S)[1]
+    wishes = re.search("^## Which function to use\n(.*?)^## ", page, re.M | re.S)[1]
     called = {name for kind, names, *_ in reference.MARK.findall(page) if kind == "functions" for name in names.split()}
     of_views = f"SELECT relname FROM pg_class JOIN ({reference.MEMBERS}) m ON oid = objid AND relkind = 'v'"
     views = {name for name, in server.sql(of_views)}
