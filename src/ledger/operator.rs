@@ -26,7 +26,7 @@ pub fn accept_clock() -> Result<i64, Error> {
     if announced.max(bound) > from {
         report::warning(
             "new IDs may fall below horizons already returned".to_owned(),
-            Some("Sessions can again use the time by which the clock was ahead, so horizons in this time no longer hold."),
+            Some("Sessions can again use the time by which the clock was ahead, so horizons in it no longer hold."),
             "Consumers have to read again from the time that this function returns.",
         );
     }

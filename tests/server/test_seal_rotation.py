@@ -85,8 +85,8 @@ def test_a_layout_that_is_not_in_the_order_of_time_is_refused(db):
     # Bounds of another layout, which are far in the past or in the future.
     ("instagram", "flake_min(now() + interval '1 minute')", "may exist"),
     ("discord", "flake_min(now() + interval '1 minute')", "Until then"),
-    ("si", "flake_min(now() + interval '1 minute')", "no ID of layout"),
-    ("twitter", "-1", "no ID of layout"),
+    ("si", "flake_min(now() + interval '1 minute')", "not an ID of layout"),
+    ("twitter", "-1", "not an ID of layout"),
 ])  # fmt: skip
 def test_a_bound_that_is_not_of_the_next_day_needs_force(db, layout, bound, word):
     db.execute("SELECT flake_create_key('bound', %s)", [layout])
