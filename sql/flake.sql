@@ -417,7 +417,7 @@ CREATE FUNCTION flake_start_above(id bigint, layout text, force boolean DEFAULT 
     VOLATILE STRICT PARALLEL UNSAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_start_above';
 COMMENT ON FUNCTION flake_start_above(bigint, text, boolean) IS
-    'makes this server continue above an ID, such as the greatest one of a restored table, under any number; waits until all sessions do so, and returns the instant from which they make IDs under the current number; for superusers';
+    'makes this server continue above an ID, such as the greatest one of a restored table, whatever its node number; waits until all sessions do so, and returns the instant from which they make IDs under the current node number; for superusers';
 
 -- Leases: applications make IDs by themselves ------------------------------------------------------------------------------
 
