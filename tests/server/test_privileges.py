@@ -160,8 +160,8 @@ def test_the_error_messages_say_who_may_call(server):
         for call, message, detail in [
             ("flake_create_layout('a', '{}')", f"{owner} flake_create_layout", 'role "keeper"'),
             ("flake_drop_layout('old')", f"{owner} flake_drop_layout", 'role "keeper"'),
-            ("flake_accept_clock()", "must be superuser to call flake_accept_clock", "whole server"),
-            ("flake_record_mark()", "must be superuser to call flake_record_mark", "whole server"),
+            ("flake_accept_clock()", "must be superuser to call flake_accept_clock", "all databases"),
+            ("flake_record_mark()", "must be superuser to call flake_record_mark", "all databases"),
             ("flake_stats()", "permission denied for flake_stats", "pg_monitor"),
         ]:  # fmt: skip
             error = pytest.raises(psycopg.errors.InsufficientPrivilege, db.execute, f"SELECT {call}").value.diag

@@ -55,7 +55,7 @@ pub fn upgrade() -> Finding {
         Ok(Some((until, taken))) if taken >= Some(until) => Finding::fine("pg_upgrade keeps the high-water mark."),
         Ok(Some((until, _))) => Finding::wrong(
             format!("IDs of this database reach up to {}, which pg_upgrade would not take along.", to_text(until)),
-            "Before pg_upgrade, wait until flake_next makes IDs again, and make one in this database.",
+            "Make an ID in this database before pg_upgrade. If flake_next raises an error, wait until it makes IDs.",
         ),
     }
 }
