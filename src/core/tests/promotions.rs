@@ -72,6 +72,18 @@ fn a_mark_of_another_part_does_not_concern_a_ledger() {
     }
 }
 
+/// A lease lasts for a minute, so the mark of lessees is that far ahead of a clock that is right.
+#[test]
+fn only_ids_of_an_earlier_primarys_sessions_show_that_the_clock_is_behind() {
+    let known = file(of(ME, Used::before(NOON)), None);
+    let new = Ledger::begin(&Facts { wal_timeline: 2, turn: 2, ..facts(Some(&known)) });
+    for part in 0..16 {
+        let page = of(Author { part: (part, 16), ..ME }, Used::before(NOON + HOUR));
+        let is_earlier = [0, 1, 3].contains(&part);
+        assert_eq!(new.behind(&page, NOON), is_earlier.then_some(NOON + HOUR - AHEAD), "{part}");
+    }
+}
+
 fn twitter() -> &'static Layout {
     built_in("twitter").unwrap()
 }
