@@ -78,6 +78,16 @@ def test_a_layout_that_is_not_in_the_order_of_time_is_refused(db):
         db.execute("SELECT flake_drop_key('unordered')")
 
 
+def test_a_rotation_keeps_public_ids_of_a_clock_that_was_ahead(own_servers):
+    server = own_servers(clock="+600")
+    server.sql("SELECT flake_create_key('usr', 'twitter')")
+    id, sealed = server.sql("SELECT id, flake_seal(id, 'usr') FROM flake_next('twitter') id")[0]
+    server.set_clock("+0")
+    begins = server.value("SELECT flake_rotate_key('usr')")
+    assert server.value("SELECT %s - flake_timestamp(%s) BETWEEN '60 s' AND '70 s'", begins, id)
+    assert server.value("SELECT flake_unseal(%s, 'usr')", sealed) == id
+
+
 @pytest.mark.parametrize("layout, bound, word", [
     ("twitter", "5", "may exist"),
     ("twitter", "flake_min(now() - interval '1 minute')", "may exist"),
