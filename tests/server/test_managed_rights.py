@@ -141,6 +141,17 @@ def test_secrets_stay_where_they_are_when_pgcrypto_is_dropped(server):
     assert server.sql("SELECT who FROM mine.loot") == []
 
 
+def test_default_privileges_give_no_right_on_what_the_edition_keeps(server):
+    kinds = ("TABLES", "SEQUENCES")
+    act(server, "Owner", *(f'ALTER DEFAULT PRIVILEGES GRANT ALL ON {kind} TO "App", PUBLIC' for kind in kinds))
+    managed.install(server, user="Owner")
+    for statement in ("SELECT setval('flake.twitter', 1)", "SELECT FROM flake.key", "TRUNCATE flake.gate"):
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            act(server, "App", statement)
+    with server.connect(user="Owner") as db:
+        assert db.execute("SELECT ok FROM flake_check() WHERE name = 'rights'").fetchone() == (True,)
+
+
 def test_default_privileges_neither_let_roles_seal_nor_keep_them_from_making_ids(server):
     act(
         server, "Owner", "ALTER DEFAULT PRIVILEGES REVOKE EXECUTE ON FUNCTIONS FROM PUBLIC",
