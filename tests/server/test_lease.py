@@ -7,6 +7,8 @@ import psycopg
 import pytest
 from psycopg.rows import namedtuple_row
 
+from standing_clock import at, server_at_0
+
 STATE = psycopg.errors.ObjectNotInPrerequisiteState
 # Seconds after the last lease for which a restarted server may grant none.
 START = 71
@@ -125,6 +127,17 @@ def test_a_lease_that_was_released_goes_to_the_next_one(server):
     assert last < again.tick_from < one.tick_until
     assert release(server, two, None, "few")
     assert not release(server, three, None, "few"), "of another database"
+
+
+def test_the_last_tick_that_was_used_is_not_leased_again(own_servers):
+    """The clock stands in that tick. The layout has one lot."""
+    server = server_at_0(own_servers)
+    server.sql(LAYOUT.format("one", 2020, 41, 3, 4))
+    one = lease(server, layout="one")
+    assert release(server, one, one.tick_from, "one")
+    assert lease(server, layout="one").reason == "exhausted"
+    server.set_clock(at(1))
+    assert lease(server, layout="one").tick_from > one.tick_from
 
 
 def test_a_renewal_writes_nothing(server):

@@ -226,6 +226,29 @@ fn a_lease_that_gave_way_is_not_granted_again() {
     }
 }
 
+/// The memory has four entries. The first lease has ended and gives way. Then the clock goes back, and a lease gives way that was
+/// released, and so has ended earlier. The lot of the first lease is not leased again before that lease's end.
+#[test]
+fn what_gives_way_later_ends_nothing_earlier() {
+    let asking = |database| Asking { database, ..twitter() };
+    let other = |layout, database| Asking { layout: built_in(layout).unwrap(), ..asking(database) };
+    let mut alone = server();
+    let (lot, _, ticks) = granted(&mut alone, asking(1), None);
+    let renewed = [2, 3, 4].map(|database| {
+        let (_, token, _) = granted(&mut alone, asking(database), None);
+        (database, granted(&mut alone, asking(database), Some(token)).1)
+    });
+    alone.at(NOON + FIRST + SECOND);
+    let _ = granted(&mut alone, other("leaf", 5), None);
+    alone.at(NOON + SECOND);
+    for (database, token) in &renewed[..2] {
+        assert!(release(&mut alone, asking(*database), *token, Some(NOON)));
+    }
+    let _ = granted(&mut alone, other("tsid", 6), None);
+    let (again, _, next) = granted(&mut alone, asking(1), None);
+    assert!(again != lot || next.start >= ticks.end, "{ticks:?} and {next:?} of lot {lot}");
+}
+
 #[test]
 fn a_refusal_has_a_reason() {
     let mut alone = server();
