@@ -190,6 +190,28 @@ def corrected(story):
     story.ids()
 
 
+def corrected_to_the_end(story):
+    """The server's clock was ahead by a lease, so that the next lease ends at the tick of the last ID."""
+    story.grant(7, None, 70 * SECOND)
+    story.pass_time(story.client.length)
+    story.ids()
+    start = story.client.used[-1][0] * story.client.length + story.client.epoch
+    story.server = start - 40 * SECOND
+    story.grant(7, None, start - story.server - 10_000)
+    story.pass_time(story.client.length)
+    story.ids()
+
+
+def another_lot(story):
+    """The server's clock is set back, and another lot is leased. The next ID has the last one's tick, and that lot's bits."""
+    story.grant(7, None, 10 * SECOND)
+    story.pass_time(story.client.length)
+    story.client.id(story.steady, story.wall)
+    story.server -= 2 * SECOND
+    story.grant(8, None, 10 * SECOND)
+    story.ids()
+
+
 def used_to_the_end(story):
     """Uses all IDs of the last tick of a lease, and makes none of the next tick."""
     story.new()
@@ -212,6 +234,11 @@ def lines():
         for _ in range(choose.choice([10, 40])):
             story.step()
         yield from story.client.lines
+    for play in corrected_to_the_end, another_lot:
+        for layout in LAYOUTS:
+            story = Story(layout, choose)
+            play(story)
+            yield from story.client.lines
 
 
 if __name__ == "__main__":
