@@ -98,6 +98,11 @@ def test_a_sno_is_read(reader):
             assert int(found["bits"], 2) == int(row["bytes"], 16)
 
 
+def test_an_instant_has_the_microseconds_of_a_short_tick(reader):
+    found = read(reader, str(10_000_000_005 << 15), "cockroach")
+    assert found["first"][1] == "2015-01-02 03:46:40.000050 UTC"
+
+
 def test_a_wrong_id_is_refused_with_reasons(reader):
     read(reader, "0AWE5HZP3SKTU!")
     text = reader.run("document.querySelector('#answer').textContent")
@@ -114,8 +119,9 @@ def test_forms_that_people_paste_are_read(reader):
     assert as_number == as_text
     read(reader, "1.5418156036060365e+18")
     assert "JavaScript has rounded this number" in reader.run("document.querySelector('#answer').textContent")
-    read(reader, "usr_75ddtqrrhdhagam34yy93n037g")
-    assert "a public ID of the key usr" in reader.run("document.querySelector('#answer').textContent")
+    for key in ("usr", "api_user"):
+        read(reader, f"{key}_75ddtqrrhdhagam34yy93n037g")
+        assert f"a public ID of the key {key}." in reader.run("document.querySelector('#answer').textContent")
 
 
 def test_a_layout_of_ones_own_is_read(reader):
