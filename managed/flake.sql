@@ -9,7 +9,6 @@
 BEGIN;
 
 CREATE SCHEMA flake;
-GRANT USAGE ON SCHEMA flake TO PUBLIC;
 
 -- All is created in this schema, and what is for callers is moved at the end. In a schema where others create functions and operators,
 -- one that fits the types of a call better than PostgreSQL's own would run as each caller.
@@ -843,6 +842,7 @@ DECLARE
     own record;
     found record;
     others text;
+    tick bigint;
 BEGIN
     SELECT * INTO own FROM flake.installation();
     RETURN QUERY SELECT 'node number', true, format('This database is node %s of %s.', own.node_id, own.node_count), NULL;
@@ -864,22 +864,31 @@ BEGIN
             WHEN 'checkpoint' THEN 'After a promotion, run CHECKPOINT before sessions make IDs.'
             WHEN 'none' THEN 'Stop the old primary before you promote another server.' END;
 
-    SELECT string_agg(DISTINCT format('%s on %s', COALESCE(r.rolname, 'PUBLIC'), c.oid::regclass), ', ') INTO others
-        FROM pg_class c, LATERAL aclexplode(c.relacl) a LEFT JOIN pg_roles r ON r.oid = a.grantee
-        WHERE c.relnamespace = 'flake'::regnamespace AND a.grantee <> c.relowner;
+    SELECT string_agg(DISTINCT format('%s on %s', COALESCE(r.rolname, 'PUBLIC'), o.object), ', ') INTO others
+        FROM (SELECT c.oid::regclass::text AS object, c.relacl AS acl, c.relowner AS owner, '' AS allowed FROM pg_class c
+              WHERE c.relnamespace = 'flake'::regnamespace
+              UNION ALL SELECT 'schema flake', n.nspacl, n.nspowner, 'USAGE' FROM pg_namespace n WHERE n.nspname = 'flake') o,
+             LATERAL aclexplode(o.acl) a LEFT JOIN pg_roles r ON r.oid = a.grantee
+        WHERE a.grantee <> o.owner AND a.privilege_type <> o.allowed;
     RETURN QUERY SELECT 'rights', others IS NULL, COALESCE('Roles other than the owner have privileges: ' || others || '.', 'Only the owner has privileges on the sequences.'),
-        CASE WHEN others IS NOT NULL THEN 'REVOKE them: such a role can set a sequence back, or stop all sessions by a lock on flake.gate.' END;
+        CASE WHEN others IS NOT NULL THEN 'REVOKE them: such a role can set a sequence back, stop all sessions by a lock on flake.gate, or let the owner call its functions.' END;
 
     FOR found IN
-        SELECT g.*, flake.tick(g.id, l) AS tick, flake.reached(g.layout) AS reached, (flake.clock() - l.epoch) / l.tick AS now,
+        SELECT g.*, l AS of, flake.reached(g.layout) AS reached, (flake.clock() - l.epoch) / l.tick AS now,
                l.ordered IS NOT NULL AS is_ordered
         FROM flake.greatest_ids() g, LATERAL flake.named(g.layout) l
     LOOP
-        ok := CASE WHEN found.is_ordered THEN found.tick <= found.reached END;
+        BEGIN
+            tick := flake.tick(found.id, found.of);
+        EXCEPTION WHEN numeric_value_out_of_range THEN
+            RETURN QUERY SELECT 'greatest ID of ' || found.place, false, SQLERRM || '.', 'Check that the ID was made with this layout.';
+            CONTINUE;
+        END;
+        ok := CASE WHEN found.is_ordered THEN tick <= found.reached END;
         RETURN QUERY SELECT 'greatest ID of ' || found.place, ok, CASE
             WHEN NOT found.is_ordered THEN format('IDs of layout "%s" are not ordered by time.', found.layout)
             WHEN ok THEN 'New IDs are made after it.'
-            WHEN NOT ok AND found.tick > found.now THEN format('The ID %s belongs to a time that is still to come: new IDs are below it.', found.id)
+            WHEN NOT ok AND tick > found.now THEN format('The ID %s belongs to a time that is still to come: new IDs are below it.', found.id)
             WHEN NOT ok THEN format('The sequence is before the ID %s: it was made elsewhere, or somebody has set the sequence back.', found.id)
             ELSE 'The table is empty, has another owner than this role, or no index shows the greatest ID.' END,
             CASE WHEN NOT ok THEN format('SELECT flake_start_above(%s, %L);', found.id, found.layout) END;
@@ -1041,7 +1050,7 @@ END $$;
 
 -- Rights -----------------------------------------------------------------------------------------------------------------
 
--- Default privileges may have taken rights on functions and types, and given rights on tables, sequences and keys.
+-- Default privileges may have taken rights on functions and types, and given rights on the schema, on tables, sequences and keys.
 GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA flake TO PUBLIC;
 GRANT USAGE ON TYPE flake_parts, flake.layout, flake.division TO PUBLIC;
 GRANT SELECT ON flake_layouts TO PUBLIC;
@@ -1060,11 +1069,15 @@ BEGIN
         WHERE c.relnamespace = 'flake'::regnamespace AND c.relkind IN ('r', 'S') AND a.grantee <> c.relowner
         UNION SELECT p.oid::regprocedure::text, 'FUNCTION', a.grantee FROM pg_proc p, LATERAL aclexplode(p.proacl) a
         WHERE p.pronamespace = 'flake'::regnamespace AND p.proname ~ '^flake_(un)?seal' AND a.grantee <> p.proowner
+        -- A function of another role that fits the types of a call better would run as the owner.
+        UNION SELECT n.nspname, 'SCHEMA', a.grantee FROM pg_namespace n, LATERAL aclexplode(n.nspacl) a
+        WHERE n.nspname = 'flake' AND a.grantee <> n.nspowner
     LOOP
         EXECUTE format('REVOKE ALL ON %s %s FROM %s', given.kind, given.object,
             CASE given.grantee WHEN 0 THEN 'PUBLIC' ELSE given.grantee::regrole::text END);
     END LOOP;
 END $$;
+GRANT USAGE ON SCHEMA flake TO PUBLIC;
 
 -- What is for callers goes to where they look for it.
 DO $$

@@ -103,7 +103,8 @@ async function show() {
     if (number === asked) answer.replaceChildren(...parts)
 }
 
-if (location.hash.length > 1) id.value = decodeURIComponent(location.hash.slice(1))
+// The part of an address after # may not be valid.
+try { id.value = decodeURIComponent(location.hash.slice(1)) } catch { /* The page begins without an ID. */ }
 id.addEventListener('input', show)
 definition.addEventListener('input', show)
 show()

@@ -91,6 +91,15 @@ def test_the_check_calls_nothing_of_the_owners_of_tables(server):
     assert found == {f"greatest ID of {name}": ok for name, ok in names.items()}
 
 
+@pytest.mark.parametrize("id", [-1, 2**53])
+def test_the_check_names_an_id_of_another_layout(server, id):
+    managed.install(server, user="Owner")
+    act(server, "Owner", "CREATE TABLE t (id bigint PRIMARY KEY DEFAULT flake_next('si'))", f"INSERT INTO t VALUES ({id})")
+    with server.connect(user="Owner") as db:
+        found = db.execute("SELECT ok, detail FROM flake_check() WHERE name = 'greatest ID of public.t.id'").fetchone()
+    assert found == (False, f'ID {id} is not possible in layout "si".')
+
+
 def test_leaving_calls_nothing_of_the_owner_and_roles_continue_to_seal(server):
     managed.install(server, user="Owner")
     act(
@@ -114,6 +123,8 @@ def test_leaving_calls_nothing_of_the_owner_and_roles_continue_to_seal(server):
     "CREATE INDEX ON flake.key ((runs(1)))", "CREATE INDEX ON flake.key (name) WHERE runs(1)",
     "ALTER TABLE flake.key ADD CHECK (runs(1))", "CREATE STATISTICS s ON runs(1), name FROM flake.key",
     "ALTER TABLE flake.key RENAME TO old; CREATE VIEW flake.key AS SELECT * FROM flake.old WHERE runs(1)",
+    "CREATE TYPE of_owner AS (of text); ALTER TABLE flake.key ALTER layout TYPE of_owner USING ROW(layout)::of_owner",
+    "ALTER TABLE flake.key ADD ran boolean GENERATED ALWAYS AS (runs(1)) STORED",
 ])  # fmt: skip
 def test_leaving_reads_no_secrets_where_that_runs_functions(server, added):
     managed.install(server, user="Owner")
@@ -150,6 +161,20 @@ def test_default_privileges_give_no_right_on_what_the_edition_keeps(server):
             act(server, "App", statement)
     with server.connect(user="Owner") as db:
         assert db.execute("SELECT ok FROM flake_check() WHERE name = 'rights'").fetchone() == (True,)
+
+
+def test_default_privileges_let_no_role_put_functions_in_the_place_of_the_editions(server):
+    act(server, "Owner", 'ALTER DEFAULT PRIVILEGES GRANT ALL ON SCHEMAS TO "App"')
+    managed.install(server, user="Owner")
+    with pytest.raises(psycopg.errors.InsufficientPrivilege):
+        act(server, "App", "CREATE FUNCTION flake.raised(regclass, bigint, integer, integer, integer) RETURNS bigint "
+            "LANGUAGE sql AS 'SELECT 1::bigint'")  # fmt: skip
+    act(server, "App", "SELECT flake_next('twitter')")
+    check = "SELECT ok, detail FROM flake_check() WHERE name = 'rights'"
+    with server.connect(user="Owner") as db:
+        assert db.execute(check).fetchone()[0] is True
+        db.execute('GRANT CREATE ON SCHEMA flake TO "App"')
+        assert db.execute(check).fetchone() == (False, "Roles other than the owner have privileges: App on schema flake.")
 
 
 def test_default_privileges_neither_let_roles_seal_nor_keep_them_from_making_ids(server):

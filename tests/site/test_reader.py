@@ -137,6 +137,8 @@ def test_a_layout_of_ones_own_is_read(reader):
 def test_the_address_can_have_the_id(browser, address):
     browser.open(f"{address}/read-an-id.html#1541815603606036480")
     browser.until("document.querySelector('.reading[data-layout=twitter]')")
+    browser.open(f"{address}/read-an-id.html#50%")
+    assert read(browser, "1541815603606036480", "twitter")
 
 
 def test_the_core_names_no_directory_of_this_machine():
