@@ -16,8 +16,8 @@ def cargo(*arguments):
 
 
 class Crates:
-    def __init__(self, major):
-        target = re.search("^host: (.*)$", subprocess.check_output(["rustc", "-vV"], cwd=ROOT, text=True), re.M)[1]
+    def __init__(self, major, target=None):
+        target = target or re.search("^host: (.*)$", subprocess.check_output(["rustc", "-vV"], cwd=ROOT, text=True), re.M)[1]
         features = ["--no-default-features", "--features", f"pg{major}", "--filter-platform", target]
         metadata = json.loads(cargo("metadata", "--locked", "--format-version=1", *features))
         self.packages = {package["id"]: package for package in metadata["packages"]}
@@ -105,10 +105,20 @@ def text_of(package, name):
     return next((file.read_text().strip() for file in named or files[:1]), None)
 
 
+HOLDER = re.compile(r"^ *copyright (?:\(c\) )?(\d{4}.*[a-z]{3}.*|the .*)$", re.I | re.M)
+
+
 def holders(package, texts):
     """Who has the copyright of a crate, as its licenses say, or else its authors."""
-    said = re.findall(r"^ *copyright (?:\(c\) )?(\d{4}.*[a-z]{3}.*|the .*)$", "\n".join(texts), re.I | re.M)
-    return said or package["authors"] or [f"the authors of {package['name']}"]
+    return HOLDER.findall("\n".join(texts)) or package["authors"] or [f"the authors of {package['name']}"]
+
+
+def says_only(text, terms):
+    """Whether a license has the words of these terms, after nothing but its title and the holders of the copyright."""
+    start = text.find(terms.split(",")[0])
+    before = [line for line in text[: max(start, 0)].splitlines() if line.strip()]
+    named = all(HOLDER.match(line) or re.fullmatch(r"(The )?MIT License( \(MIT\))?", line.strip()) for line in before)
+    return start >= 0 and named and text[start:].split() == terms.split()
 
 
 def field(name, first, lines):
@@ -116,11 +126,10 @@ def field(name, first, lines):
     return "\n".join([f"{name}: {first}".rstrip(), *(f" {line.rstrip() or '.'}" for line in lines)])
 
 
-def copyright(crates):
+def copyright(packages, comment):
     """In Debian's machine-readable format, version 1.0. Each text is there once, with the crates that it is for."""
     groups, known = {}, {}
-    for crate in sorted(crates.linked):
-        package = crates.packages[crate]
+    for package in packages:
         if package["source"]:
             names = chosen(package["license"])
             texts = [text_of(package, name) for name in names]
@@ -133,7 +142,7 @@ def copyright(crates):
         field("Format", "https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/", [])
         + "\nUpstream-Name: flake\n"
         + "".join(f"Source: {homepage}\n" for homepage in [os.environ.get("FLAKE_HOMEPAGE")] if homepage)
-        + field("Comment", "", ["vendor has the crates that the library is linked with."]),
+        + field("Comment", "", [comment]),
         "\n".join(["Files: *", f"Copyright: {holder}", field("License", "PostgreSQL", terms.splitlines())]),
     ]
     for (names, texts), packages in groups.items():
@@ -141,13 +150,20 @@ def copyright(crates):
         said = sorted({holder for package in packages for holder in holders(package, filter(None, texts))})
         # Another license without its text is an error here.
         text = "\n\n".join(text or known[name] for name, text in zip(names, texts, strict=True))
+        # MIT's terms are at the end, for all whose license has nothing else.
+        terms = [] if names == ("MIT",) and says_only(text, known["MIT"]) else text.splitlines()
         paragraphs.append("\n".join([
-            field("Files", "", files), field("Copyright", "", said), field("License", " and ".join(names), text.splitlines()),
+            field("Files", "", files), field("Copyright", "", said), field("License", " and ".join(names), terms),
         ]))  # fmt: skip
+    paragraphs.append(field("License", "MIT", known["MIT"].splitlines()))
     return "\n\n".join(paragraphs) + "\n"
 
 
 if __name__ == "__main__":
     what, major = sys.argv[1:]
     crates = Crates(major)
-    print(json.dumps(bom(crates), indent=1) if what == "bom" else copyright(crates), end="")
+    if what == "bom":
+        print(json.dumps(bom(crates), indent=1), end="")
+    else:
+        linked = [crates.packages[crate] for crate in sorted(crates.linked)]
+        print(copyright(linked, "vendor has the crates that the library is linked with."), end="")

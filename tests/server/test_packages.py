@@ -101,16 +101,21 @@ def test_debian_reads_the_licenses():
 
 
 def test_the_licenses_of_the_crates_are_named_and_allowed():
-    """The file has Debian's format: each paragraph names crates, the holders of the copyright, and a license with its text.
-    deny.toml names the licenses that CNCF projects have to ask about."""
+    """The file has Debian's format: each paragraph names crates, the holders of the copyright, and a license. Its text is there too,
+    or at the end if it is MIT's. deny.toml names the licenses that CNCF projects have to ask about."""
     text = copyright()
-    head, own, *paragraphs = [email.message_from_string(part) for part in text.rstrip("\n").split("\n\n")]
+    head, own, *paragraphs, last = [email.message_from_string(part) for part in text.rstrip("\n").split("\n\n")]
     assert head["Format"] == "https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/"
     assert own["Files"] == "*" and own["License"].startswith("PostgreSQL\n")
+    assert (last.keys(), last["License"].startswith("MIT\n")) == (["License"], True)
+    mit = last["License"].removeprefix("MIT\n")
     named, licenses, asked = set(), set(), set()
     allowed = tomllib.loads((ROOT / "deny.toml").read_text())["licenses"]
     for paragraph in paragraphs:
-        name, terms = paragraph["License"].split("\n", 1)
+        name, _, terms = paragraph["License"].partition("\n")
+        if not terms:
+            assert name == "MIT"
+            terms = mit
         assert sorted(paragraph.keys()) == ["Copyright", "Files", "License"] and paragraph["Copyright"].strip()
         assert re.search("(?i)permi(ssion|tted)", terms) and "None" not in terms
         licenses |= {*name.split(" and ")}
