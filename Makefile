@@ -68,4 +68,4 @@ lint: ## formatting and warnings
 	@scripts/lint
 
 clean: ## delete what was built
-	@cargo clean
+	@rm -rf target

@@ -111,7 +111,7 @@ def add_reader(source, wasm):
 def main(root, pglite, wasm, book):
     source = book / "source"
     shutil.rmtree(book, ignore_errors=True)
-    subprocess.run([root / "scripts/package", "documentation", source], check=True)
+    subprocess.run([root / "scripts/documentation", source], check=True)
     rename_readmes(source)
     add_playground(source, root, pglite)
     add_reader(source, wasm)
