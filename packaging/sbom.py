@@ -105,6 +105,7 @@ def text_of(package, name):
     return next((file.read_text().strip() for file in named or files[:1]), None)
 
 
+COMMON = "On Debian systems, /usr/share/common-licenses/{} has its text."
 HOLDER = re.compile(r"^ *copyright (?:\(c\) )?(\d{4}.*[a-z]{3}.*|the .*)$", re.I | re.M)
 
 
@@ -126,13 +127,23 @@ def field(name, first, lines):
     return "\n".join([f"{name}: {first}".rstrip(), *(f" {line.rstrip() or '.'}" for line in lines)])
 
 
-def copyright(packages, comment):
-    """In Debian's machine-readable format, version 1.0. Each text is there once, with the crates that it is for."""
+def of_mit(text):
+    """MIT's part of a file that has Apache's license before it."""
+    start = text.find("Permission is hereby granted")
+    before, apache, _ = text[: max(start, 0)].partition("Apache License")
+    return f"{before.rstrip()}\n\n{text[start:]}" if apache else text
+
+
+def copyright(packages, comment, common=()):
+    """In Debian's machine-readable format, version 1.0. Each text is there once, with the crates that it is for. Debian itself has
+    the text of a common license."""
     groups, known = {}, {}
     for package in packages:
         if package["source"]:
             names = chosen(package["license"])
-            texts = [text_of(package, name) for name in names]
+            texts = [COMMON.format(name) if name in common else text_of(package, name) for name in names]
+            if names == ["MIT"] and texts[0]:
+                texts = [of_mit(texts[0])]
             if names == ["MIT"] and texts[0] and texts[0].startswith("Permission"):
                 known["MIT"] = texts[0]
             groups.setdefault((tuple(names), tuple(texts)), []).append(package)

@@ -88,4 +88,4 @@ if __name__ == "__main__":
     if sys.argv[1] == "crates":
         vendor(pathlib.Path(sys.argv[2]).resolve())
     else:
-        print(copyright([package for _, package in sorted(used().items())], COMMENT), end="")
+        print(copyright([package for _, package in sorted(used().items())], COMMENT, {"Apache-2.0"}), end="")
