@@ -135,8 +135,8 @@ def of_mit(text):
 
 
 def copyright(packages, comment, common=()):
-    """In Debian's machine-readable format, version 1.0. Each text is there once, with the crates that it is for. Debian itself has
-    the text of a common license."""
+    """In Debian's machine-readable format, version 1.0. Each text is there once, with the crates that it is for. Debian has the
+    texts of common licenses."""
     groups, known = {}, {}
     for package in packages:
         if package["source"]:

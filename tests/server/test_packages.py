@@ -101,7 +101,7 @@ def test_debian_reads_the_licenses():
 
 
 def test_the_licenses_of_the_crates_are_named_and_allowed():
-    """The file has Debian's format: each paragraph names crates, the holders of the copyright, and a license. Its text is there too,
+    """The file has Debian's format: each paragraph names crates, the holders of the copyright, and a license. Its text is there,
     or at the end if it is MIT's. deny.toml names the licenses that CNCF projects have to ask about."""
     text = copyright()
     head, own, *paragraphs, last = [email.message_from_string(part) for part in text.rstrip("\n").split("\n\n")]
