@@ -125,7 +125,7 @@ def test_parallel_workers_make_no_ids(server, db, call):
                        LANGUAGE plpgsql AS $$ BEGIN RETURN {call}; END $$""")
     error = pytest.raises(psycopg.errors.InvalidTransactionState, db.execute, "SELECT call_anywhere() FROM wide").value.diag
     assert error.message_primary == "cannot make IDs in a parallel worker"
-    assert "Horizons would not wait" in error.message_detail
+    assert "horizons would not wait" in error.message_detail
     assert "PARALLEL RESTRICTED" in error.message_hint
     db.execute("ROLLBACK")
     assert passes(db, insert(db))
