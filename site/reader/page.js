@@ -103,8 +103,10 @@ async function show() {
     if (number === asked) answer.replaceChildren(...parts)
 }
 
-// The part of an address after # may not be valid.
-try { id.value = decodeURIComponent(location.hash.slice(1)) } catch { /* The page begins without an ID. */ }
+if (location.hash.length > 1) {
+    // Where an address is not valid, the page begins without an ID.
+    try { id.value = decodeURIComponent(location.hash.slice(1)) } catch { /* as if there were none */ }
+}
 id.addEventListener('input', show)
 definition.addEventListener('input', show)
 show()

@@ -172,7 +172,7 @@ def test_primaries_that_follow_each_other_have_all_turns(own_servers):
         assert warnings(server, UNKNOWN) == 0
 
 
-@pytest.mark.parametrize("timeline", [2, 4, 5, 13])
+@pytest.mark.parametrize("timeline", [2, 4, 5, 6, 13])
 def test_numbers_that_were_left_out_repeat_no_turn(own_servers, timeline):
     """Timeline 5 or 13 after 1 would have the turn of 1, if the number alone decided it. The name of 13's file has a letter."""
     promoted = alone_on(own_servers, timeline)
