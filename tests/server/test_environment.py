@@ -3,6 +3,7 @@
 import contextlib
 import fcntl
 import os
+import re
 import shutil
 import subprocess
 import tempfile
@@ -12,6 +13,9 @@ import pytest
 
 from conftest import ROOT
 from test_make import make
+
+# They take long. `.ci/run` runs them on the oldest PostgreSQL.
+pytestmark = pytest.mark.matrix  # all of make in other environments
 
 HOSTILE = {
     "clients": {
@@ -59,7 +63,6 @@ def test_make_runs_with_a_private_umask():
         assert "Index Cond: ((id >= '" in output
 
 
-@pytest.mark.matrix
 @pytest.mark.skipif(os.environ.get("FLAKE_BUILT") == "yes", reason="the matrix builds nothing; .ci/run builds such a checkout")
 def test_a_checkout_may_lie_in_a_path_with_a_space():
     with tempfile.TemporaryDirectory(dir="/tmp", prefix="flake test ") as base:
@@ -86,9 +89,7 @@ def test_a_checkout_may_lie_in_a_path_with_a_space():
 
 
 @pytest.mark.skipif(os.getuid() != 0 or not shutil.which("apt-get"), reason="installing takes root and apt-get")
-@pytest.mark.parametrize("lock", [
-    pytest.param("/var/lib/dpkg/lock-frontend", marks=pytest.mark.matrix), "/var/lib/apt/lists/lock",
-])  # fmt: skip
+@pytest.mark.parametrize("lock", ["/var/lib/dpkg/lock-frontend", "/var/lib/apt/lists/lock"])
 def test_setup_waits_for_another_apt(lock):
     """The test installs a package that exists already, which takes the same locks."""
     sourced = f'. "{ROOT}/scripts/lib.sh"; . "{ROOT}/scripts/packages.sh"'
@@ -188,6 +189,31 @@ def test_a_build_that_fails_installs_nothing(tmp_path):
     ran = subprocess.run(["scripts/build"], cwd=ROOT, env=os.environ | changed, check=False, capture_output=True, text=True)
     assert ran.returncode != 0 and "flake: the build failed" in ran.stderr
     assert not (tmp_path / "stage").exists()
+
+
+def test_the_soak_continues_after_a_part_that_fails_and_fails_at_the_end(tmp_path):
+    """Nothing can be installed, compiled or built."""
+    shutil.copytree(ROOT / "scripts", tmp_path / "scripts")
+    (tmp_path / "scripts/setup").write_text("#!/bin/sh\n")
+    (tmp_path / "cargo").write_text("#!/bin/sh\nexit 101\n")
+    (tmp_path / "cargo").chmod(0o755)
+    changed = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "FLAKE_BUILT": ""}
+    command = [tmp_path / "scripts/test", "soak"]
+    ran = subprocess.run(command, env=os.environ | changed, check=False, capture_output=True, text=True)
+    parts = [line[4:] for line in ran.stdout.splitlines() if line.startswith("==> ") and "Building" not in line]
+    names = parts[::2]
+    assert [re.sub(" after [0-9]+ s$", "", end) for end in parts[1::2]] == [f"{name}: FAILED" for name in names], ran.stdout
+    assert names[0] == "Model" and names[-1] == "Patroni and pg_auto_failover"
+    assert ran.returncode != 0 and ran.stderr.endswith(f"flake: failed: {', '.join(names)}\n"), ran.stderr
+
+
+def test_a_step_that_takes_long_says_every_ten_seconds_that_it_continues(tmp_path):
+    shutil.copytree(ROOT / "scripts", tmp_path / "scripts")
+    (tmp_path / "scripts/setup").write_text("#!/bin/sh\nsleep 12\n")
+    (tmp_path / "scripts/build").write_text("#!/bin/sh\nexit 1\n")
+    ran = subprocess.run([tmp_path / "scripts/run"], check=False, capture_output=True, text=True)
+    assert ran.returncode != 0
+    assert re.fullmatch("==> Installing continues, after 1[0-2] seconds\n", ran.stdout.split("\n", 1)[1])
 
 
 def test_help_names_every_target():
