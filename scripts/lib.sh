@@ -43,15 +43,14 @@ if [ "${client_environment:-}" != keep ]; then clean_environment; fi
 cache=${XDG_CACHE_HOME:-${HOME:-}/.cache}/flake
 if [ "$EUID" -eq 0 ]; then cache=/var/cache/flake; fi
 
-# Sets pg_config, major, bindir and stage; fails when there is no PostgreSQL.
+# Sets pg_config, pg_version, major, bindir and stage; fails when there is no PostgreSQL.
 find_postgres() {
     pg_config=$(command -v "${PG_CONFIG:-pg_config}") || return 1
     # Debian's /usr/bin/pg_config may belong to another version than the server it names.
-    local own version; own=$("$pg_config" --bindir)/pg_config
-    if [ -x "$own" ]; then pg_config=$own; fi
-    version=$("$pg_config" --version)
-    major=${version#PostgreSQL } major=${major%%[!0-9]*}
     bindir=$("$pg_config" --bindir)
+    if [ -x "$bindir/pg_config" ]; then pg_config=$bindir/pg_config; fi
+    pg_version=$("$pg_config" --version)
+    major=${pg_version#PostgreSQL } major=${major%%[!0-9]*}
     # Where the build for this PostgreSQL is laid out as it will be installed. FLAKE_STAGE names another, such as an older
     # commit's.
     stage=${FLAKE_STAGE:-$root/target/stage-$major${FLAKE_FEATURES:+-$FLAKE_FEATURES}}
@@ -79,9 +78,9 @@ source_date() { echo "${SOURCE_DATE_EPOCH:-$(git -C "$root" log -1 --format=%ct 
 # Runs a command as the user that servers run as: this one, or postgres where this one is root.
 as_server() {
     if [ "$EUID" -ne 0 ]; then "$@"; return; fi
-    id postgres >/dev/null 2>&1 || die "a server does not run as root, and there is no user postgres"
-    # From a directory that this user can enter.
-    (cd / && runuser -u postgres -- "$@")
+    compgen -u -X '!postgres' >/dev/null || die "a server does not run as root, and there is no user postgres"
+    # From a directory that this user can enter. runuser would open a session, which takes longer than most commands.
+    (cd / && exec setpriv --reuid=postgres --regid=postgres --init-groups "$@")
 }
 
 # Sets clients to the directory of other languages' libraries that only tests use, as examples/ names them; other versions get

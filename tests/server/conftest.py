@@ -1,5 +1,6 @@
 """Throwaway servers for tests. scripts/cluster makes and removes them, and this file makes them usable from Python."""
 
+import collections
 import contextlib
 import copy
 import os
@@ -57,7 +58,7 @@ def bindir(program=None):
 
 def as_server(*command):
     """Returns a command that runs as the user of servers."""
-    return ["runuser", "-u", "postgres", "--", *command] if os.getuid() == 0 else list(command)
+    return ["setpriv", "--reuid=postgres", "--regid=postgres", "--init-groups", *command] if os.getuid() == 0 else list(command)
 
 
 def signalled(processes, number):
@@ -286,6 +287,12 @@ class Server:
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "matrix: left out by `make test`, run by `make test-matrix` and where it is named")
+
+
+def pytest_collection_modifyitems(items):
+    """Lets the files that make most servers begin first, as a worker may have to take a whole file."""
+    servers = collections.Counter(item.path for item in items if "own_servers" in item.fixturenames)
+    items.sort(key=lambda item: -servers[item.path])
 
 
 @pytest.hookimpl(hookwrapper=True)

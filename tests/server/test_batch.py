@@ -22,6 +22,7 @@ def peak_memory(db):
     "SELECT count(*), count(*) FILTER (WHERE id <= before) "
     "FROM (SELECT id, lag(id) OVER () AS before FROM (SELECT {} AS id) i) s",
 ], ids=["from", "select"])  # fmt: skip
+@pytest.mark.matrix
 def test_a_large_batch_takes_no_more_memory(server, query):
     with server.connect() as db:
         db.execute("SET max_parallel_workers_per_gather = 0; SET jit = off; SET work_mem = '1MB'")

@@ -44,6 +44,7 @@ def make(db, statement, times, length):
     db.execute(f"DO $$ BEGIN FOR n IN 1..{times} LOOP EXECUTE format('{statement}', n, repeat('a', {length})); END LOOP; END $$")
 
 
+@pytest.mark.matrix
 def test_long_expressions_of_others_are_not_read(server):
     server.sql("SELECT flake_create_layout('mine', '{\"like\": \"twitter\"}')")
     with server.connect(user="joe") as joe:

@@ -68,6 +68,7 @@ def pasted(server, blocks):
     return outputs[:-1]
 
 
+@pytest.mark.matrix
 @other_sessions
 @pytest.mark.parametrize("page", IN_EVERY_SESSION, ids=named)
 def test_sql_prints_the_same_in_other_sessions(server, page, session):

@@ -226,6 +226,7 @@ def run(db, query, mode, table):
     return texts, plan
 
 
+@pytest.mark.matrix
 def test_random_queries_return_the_same_rows_by_every_plan(db):
     seed = random.randrange(2**32)
     print("seed", seed)

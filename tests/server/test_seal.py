@@ -57,6 +57,7 @@ def refused(db, query, *parameters):
     return error.value
 
 
+@pytest.mark.matrix
 def test_no_secret_is_shown(servers):
     """If PostgreSQL's additional modules are not installed, the test checks the rest before it is skipped."""
     others = [name for name in OTHERS if (pg_config("--sharedir") / "extension" / f"{name}.control").exists()]

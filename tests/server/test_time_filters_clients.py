@@ -77,6 +77,7 @@ def plan_of(server, *command, **environment):
     return found
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("is_aware", [True, False], ids=["aware", "naive"])
 @pytest.mark.parametrize("library, program", [("django", DJANGO), ("sqlalchemy", SQLALCHEMY)], ids=["Django", "SQLAlchemy"])
 def test_filters_of_query_builders_are_ranges(server, library, program, is_aware):

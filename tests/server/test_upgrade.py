@@ -44,6 +44,7 @@ def test_an_upgraded_database_is_like_a_new_one(own_servers, version, to, defaul
     assert upgraded_and_new(server, version, to, defaults) == []
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("forgotten", CHANGES)
 def test_an_upgrade_that_forgets_something_is_noticed(own_servers, forgotten):
     """The privileges of a new function follow it."""
