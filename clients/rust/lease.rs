@@ -216,7 +216,8 @@ impl Ids {
             if let Some(id) = state.window.id(steady, wall) {
                 return Ok(id);
             }
-            let left = *deadline.get_or_insert(steady + self.patience.as_micros() as i64) - steady;
+            let patience = i64::try_from(self.patience.as_micros()).unwrap_or(i64::MAX);
+            let left = *deadline.get_or_insert(steady.saturating_add(patience)) - steady;
             let pause = state.window.pause(steady);
             if left <= 0 || pause.is_none() && matches!(state.problem, Error::Refused(_)) {
                 return Err(state.problem.clone());

@@ -12,7 +12,10 @@ pub fn bare(text: &str) -> &str {
 
 /// Reads a number of 64 bits: decimal with or without a sign, hexadecimal behind `0x`, or binary behind `0b`.
 pub fn number(text: &str) -> Option<u64> {
-    let radix = |prefix, radix| text.strip_prefix(prefix).and_then(|digits| u64::from_str_radix(digits, radix).ok());
+    let radix = |prefix, radix| {
+        let digits = text.strip_prefix(prefix).filter(|digits| !digits.starts_with('+'))?;
+        u64::from_str_radix(digits, radix).ok()
+    };
     let is_plain = text.bytes().all(|byte| byte == b'-' || byte.is_ascii_digit());
     let decimal = || text.parse::<u64>().ok().or_else(|| Some(text.parse::<i64>().ok()? as u64)).filter(|_| is_plain);
     radix("0x", 16).or_else(|| radix("0b", 2)).or_else(decimal)

@@ -86,11 +86,17 @@ fn flake_lease(
 fn flake_release(layout: Option<&[u8]>, token: Option<i64>, last_tick: Option<i64>) -> bool {
     owner_only("flake_release").or_raise();
     let layout = by_name(layout.unwrap_or_default());
-    let after = last_tick.map(|tick| layout.start_of(number(tick).saturating_add(1).min(layout.last_tick())));
+    let after = last_tick.map(|tick| {
+        let Ok(tick) = u64::try_from(tick) else {
+            let detail = format!("The tick is {tick}; for a lease that was not used, it is NULL.");
+            Error::invalid("last_tick must not be negative").detail(detail).raise()
+        };
+        layout.start_of(tick.saturating_add(1).min(layout.last_tick()))
+    });
     ledger::release(layout, token.map_or(0, number), after).or_raise()
 }
 
-/// Tokens and ticks are not negative. No lease has the token 0.
+/// Tokens are not negative. No lease has the token 0.
 fn number(given: i64) -> u64 {
     u64::try_from(given).unwrap_or(0)
 }

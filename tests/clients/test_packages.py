@@ -84,6 +84,36 @@ def test_many_who_wait_take_no_processor(programs):
     assert used < 0.3 and made == 2000
 
 
+def test_patience_without_an_end_in_python(programs):
+    """Locks of Python take no such time."""
+    made = python(programs, """
+        def lease(self, layout, token):
+            time.sleep(0.5)
+            return granted()
+        Database.lease = lease
+        made = [Ids("twitter", patience=float("inf")).next()]
+        async def main():
+            async with AsyncIds("twitter", patience=float("inf")) as ids:
+                made.append(await ids.next())
+        asyncio.run(main())
+        print(json.dumps(made))
+    """)
+    assert len(made) == 2
+
+
+def test_patience_without_an_end_in_node(programs, database):
+    """Node fires a timer of such a time at once, and again and again."""
+    longest = node(programs, database, """
+        const timer = globalThis.setTimeout;
+        let longest = 0;
+        globalThis.setTimeout = (act, pause, ...rest) => (longest = Math.max(longest, pause), timer(act, pause, ...rest));
+        const ids = new Ids("twitter", { connect: () => new pg.Client({ host: "/nowhere" }), patience: Infinity });
+        await ids.next(AbortSignal.timeout(1000)).catch(() => undefined);
+        console.log(JSON.stringify(longest));
+    """)  # fmt: skip
+    assert 500 < longest < 2**31
+
+
 def test_the_loop_of_asyncio_is_never_blocked(programs):
     longest, kinds, made = python(programs, """
         allowed = []

@@ -164,6 +164,15 @@ def test_columns_sealed_by_a_key_of_another_layout_are_named(db):
     assert check(db, "layouts")[0]
 
 
+def test_a_key_of_a_layout_that_does_not_exist_is_named(db):
+    db.execute("SELECT flake_create_key('usr', 'twitter')")
+    db.execute("ALTER SERVER usr OPTIONS (SET layout 'twiter')")
+    ok, detail, hint = check(db)
+    assert not ok and 'Key "usr": There is no layout "twiter"' in detail and "ALTER SERVER" in hint
+    db.execute("ALTER SERVER usr OPTIONS (SET layout 'twitter')")
+    assert check(db)[0]
+
+
 def test_a_layout_that_a_key_names_is_not_dropped(db):
     db.execute("""SELECT flake_create_layout('own', '{"like": "twitter"}'), flake_create_key('usr', 'own')""")
     error = refused(db, "SELECT flake_drop_layout('own')")

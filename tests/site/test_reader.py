@@ -115,6 +115,7 @@ def test_a_wrong_id_is_refused_with_reasons(reader):
 def test_forms_that_people_paste_are_read(reader):
     for text in ('"1541815603606036480"', " 1541815603606036480n ", "0x1565a11f6217a000", "urn:li:activity:1541815603606036480"):
         assert read(reader, text, "twitter")["first"][1] == "2022-06-28 16:07:40.105 UTC", text
+    assert read(reader, "0x+1565a11f6217a00", "twitter") is None
     as_number, as_text = (read(reader, text, "uniqueid")["first"] for text in ("-3795148059625652224", "cb54ecf284000000"))
     assert as_number == as_text
     read(reader, "1.5418156036060365e+18")

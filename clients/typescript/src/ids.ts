@@ -138,7 +138,8 @@ export class Ids {
         this.waiters.shift();
         waiter.fail(problem);
       } else {
-        const until = Math.min(waiter.deadline - now, pause ?? Infinity);
+        // Node fires a timer of more than 24 days at once.
+        const until = Math.min(waiter.deadline - now, pause ?? Infinity, 3600 * SECOND);
         this.alarm = setTimeout(() => this.serve(), Math.ceil(until / 1000));
         this.plan();
         return;

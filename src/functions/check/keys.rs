@@ -1,15 +1,27 @@
-//! The check of keys: a dump by a role that may not read secrets lacks them, and a dump of some schemas lacks keys.
+//! The check of keys: a dump by a role that may not read secrets lacks them, and a dump of some schemas lacks keys or layouts.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::finding::Finding;
 use crate::error::listed;
-use crate::seal::{CREATE_OR_IMPORT, all};
+use crate::layouts::known;
+use crate::seal::{CREATE_OR_IMPORT, Key, all};
+
+/// Finds the fault of a key that cannot be rotated, as its layout does not exist.
+fn layout(key: &Key) -> Option<Finding> {
+    let name = key.shown().ok()?.layout;
+    let detail = || format!("There is no layout \"{name}\" of which its IDs are, so it cannot be rotated.");
+    let hint = "Create the layout again, or name the right one by ALTER SERVER.";
+    known(name.as_bytes()).is_none().then(|| Finding::wrong(detail(), hint))
+}
 
 /// Finds keys that lack a secret, and keys that objects name although they do not exist. `named` has the objects of each key.
 pub fn secrets(named: &BTreeMap<String, BTreeSet<String>>) -> Finding {
     let keys = all();
-    let faults = keys.iter().filter_map(|key| Some((&key.name, Finding::from(&key.ranges().err()?))));
+    let faults = keys.iter().filter_map(|key| {
+        let fault = key.ranges().err().map(|error| Finding::from(&error));
+        Some((&key.name, fault.or_else(|| layout(key))?))
+    });
     let unknown = named.iter().filter(|(name, _)| !keys.iter().any(|key| key.name == **name));
     let unknown = unknown.map(|(name, objects)| {
         let objects = listed(objects.iter(), "others");

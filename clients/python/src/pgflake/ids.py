@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 from collections import Counter
 from collections.abc import Callable
 from types import TracebackType
@@ -28,7 +29,7 @@ class _Options:
         database is asked for at once while there is no lease; 0 asks for none. `lease` and `release` name the functions if they
         are not the extension's own."""
         self._lessee = Lessee(Options(layout, connect, patience, bridge, lease, release, log))
-        self._patience = patience
+        self._patience = min(patience, threading.TIMEOUT_MAX)
 
     @property
     def counters(self) -> Counter[str]:
