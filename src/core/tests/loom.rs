@@ -1,5 +1,5 @@
-//! Memory that sessions share without a lock, in every order that the memory model allows. These tests need `--cfg loom`:
-//! `scripts/test loom`.
+//! Memory that sessions share without a lock, in every order that the memory model allows, with at most two preemptions of a
+//! thread. These tests need `--cfg loom`: `scripts/test loom`.
 #![cfg(loom)]
 
 use std::sync::Mutex;
@@ -28,7 +28,6 @@ fn meet<M: Send + Sync + 'static, W: Send + 'static, R: Send + 'static>(
     check: impl Fn(W, R) + Copy + Send + Sync + 'static,
 ) {
     let mut model = Builder::new();
-    // Orders with more than two preemptions of a thread are left out.
     model.preemption_bound = Some(2);
     model.check(move || {
         let memory = Arc::new(memory());
