@@ -168,7 +168,9 @@ def test_a_key_of_a_layout_that_does_not_exist_is_named(db):
     db.execute("SELECT flake_create_key('usr', 'twitter')")
     db.execute("ALTER SERVER usr OPTIONS (SET layout 'twiter')")
     ok, detail, hint = check(db)
-    assert not ok and 'Key "usr": There is no layout "twiter"' in detail and "ALTER SERVER" in hint
+    assert not ok and 'Key "usr": Its layout "twiter" does not exist' in detail and "ALTER SERVER" in hint
+    assert 'layout "twiter" does not exist' in str(refused(db, "SELECT flake_rotate_key('usr')"))
+    assert db.execute("SELECT flake_unseal(flake_seal(5, 'usr'), 'usr')").fetchone() == (5,)
     db.execute("ALTER SERVER usr OPTIONS (SET layout 'twitter')")
     assert check(db)[0]
 

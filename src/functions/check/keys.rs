@@ -7,10 +7,10 @@ use crate::error::listed;
 use crate::layouts::known;
 use crate::seal::{CREATE_OR_IMPORT, Key, all};
 
-/// Finds the fault of a key that cannot be rotated, as its layout does not exist.
-fn layout(key: &Key) -> Option<Finding> {
+/// Finds that the layout of a key does not exist. The key seals and opens IDs, but cannot be rotated.
+fn unknown_layout(key: &Key) -> Option<Finding> {
     let name = key.shown().ok()?.layout;
-    let detail = || format!("There is no layout \"{name}\" of which its IDs are, so it cannot be rotated.");
+    let detail = || format!("Its layout \"{name}\" does not exist, so flake_rotate_key refuses it.");
     let hint = "Create the layout again, or name the right one by ALTER SERVER.";
     known(name.as_bytes()).is_none().then(|| Finding::wrong(detail(), hint))
 }
@@ -20,7 +20,7 @@ pub fn secrets(named: &BTreeMap<String, BTreeSet<String>>) -> Finding {
     let keys = all();
     let faults = keys.iter().filter_map(|key| {
         let fault = key.ranges().err().map(|error| Finding::from(&error));
-        Some((&key.name, fault.or_else(|| layout(key))?))
+        Some((&key.name, fault.or_else(|| unknown_layout(key))?))
     });
     let unknown = named.iter().filter(|(name, _)| !keys.iter().any(|key| key.name == **name));
     let unknown = unknown.map(|(name, objects)| {
