@@ -21,7 +21,8 @@ BEGIN
     PERFORM pg_catalog.set_config('search_path', 'flake, pg_temp', true);
 END $$;
 
--- Functions without a search_path of their own are called by ones that set it.
+-- Names in a body of PL/pgSQL are looked up when it runs: such a function sets its search_path, or is called by ones that do. It costs too
+-- much in flake.known, which only compares texts. A session's TimeZone can give 'UTC' another meaning, so times are at interval '0'.
 
 -- Layouts ----------------------------------------------------------------------------------------------------------------
 
@@ -158,7 +159,7 @@ END $$;
 -- An instant of microseconds since 1970. Days and the rest are added apart, since an interval times a number is exact for these only.
 CREATE FUNCTION flake.instant(microseconds bigint) RETURNS timestamptz IMMUTABLE STRICT PARALLEL SAFE LANGUAGE sql
     RETURN (timestamp '1970-01-01' + microseconds / 86400000000 * interval '1 day'
-            + microseconds % 86400000000 * interval '1 microsecond') AT TIME ZONE 'UTC';
+            + microseconds % 86400000000 * interval '1 microsecond') AT TIME ZONE interval '0';
 
 CREATE FUNCTION flake.out_of_range(at timestamptz, l flake.layout, last bigint) RETURNS bigint
     IMMUTABLE PARALLEL SAFE LANGUAGE plpgsql AS $$
@@ -175,7 +176,7 @@ BEGIN
     IF NOT isfinite(at) THEN
         RETURN NULL;
     END IF;
-    RETURN (extract(epoch FROM at AT TIME ZONE 'UTC') * 1000000 - l.epoch) / l.tick;
+    RETURN (extract(epoch FROM at AT TIME ZONE interval '0') * 1000000 - l.epoch) / l.tick;
 END $$;
 
 CREATE FUNCTION flake.ordered(layout text) RETURNS flake.layout
@@ -211,7 +212,7 @@ END $$;
 CREATE FUNCTION flake_timestamp(id bigint, layout text DEFAULT 'twitter') RETURNS timestamptz IMMUTABLE PARALLEL SAFE LANGUAGE sql
     RETURN CASE WHEN layout = 'twitter' AND id >= 0
         THEN (timestamp '2010-11-04 01:42:54.657' + (id >> 22) / 86400000 * interval '1 day'
-              + (id >> 22) % 86400000 * interval '1 millisecond') AT TIME ZONE 'UTC'
+              + (id >> 22) % 86400000 * interval '1 millisecond') AT TIME ZONE interval '0'
         ELSE flake.start_of(id, layout) END;
 
 CREATE TYPE flake_parts AS (layout text, created_at timestamptz, worker bigint, sequence bigint, fields jsonb);
@@ -267,8 +268,8 @@ BEGIN
     END LOOP;
     RETURN format(E'%s %s  0x%s  %s\n\n%s\n%s', l.name, id, lpad(to_hex(id), 16, '0'),
         CASE WHEN start > 253402207200999999 THEN format('%s us since 1970', start)
-             ELSE to_char(flake.instant(start) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS')
-                  || rtrim(rtrim(to_char(flake.instant(start) AT TIME ZONE 'UTC', '.US'), '0'), '.') || 'Z' END,
+             ELSE to_char(flake.instant(start) AT TIME ZONE interval '0', 'YYYY-MM-DD"T"HH24:MI:SS')
+                  || rtrim(rtrim(to_char(flake.instant(start) AT TIME ZONE interval '0', '.US'), '0'), '.') || 'Z' END,
         line, array_to_string(lines, E'\n'));
 END $$;
 
@@ -563,9 +564,10 @@ BEGIN
 END $$;
 
 -- Raises a sequence to the clock. The lock ends with the call: a subtransaction takes it and is aborted, while the sequence keeps
--- its value. So a transaction that stays open, idle or prepared does not keep others from making IDs.
+-- its value. So a transaction that stays open, idle or prepared does not keep others from making IDs. Nor does a client that reads
+-- nothing: while the lock is held, no message is sent.
 CREATE FUNCTION flake.raised(sequence regclass, epoch bigint, length bigint, room integer, count bigint) RETURNS bigint
-    VOLATILE LANGUAGE plpgsql AS $$
+    VOLATILE SET client_min_messages = error LANGUAGE plpgsql AS $$
 DECLARE
     value bigint;
 BEGIN
@@ -748,7 +750,8 @@ BEGIN
         FROM flake.layouts() WHERE generates);
 END $$;
 
-CREATE FUNCTION flake.counted(count integer) RETURNS integer IMMUTABLE STRICT LANGUAGE plpgsql AS $$
+CREATE FUNCTION flake.counted(count integer) RETURNS integer
+    IMMUTABLE STRICT SET search_path = pg_catalog, pg_temp LANGUAGE plpgsql AS $$
 BEGIN
     IF count < 0 THEN
         RAISE 'count must not be negative' USING ERRCODE = '22023',
@@ -761,7 +764,7 @@ CREATE FUNCTION flake_batch(layout text, count integer) RETURNS SETOF bigint VOL
     BEGIN ATOMIC SELECT flake_next(layout) FROM generate_series(1, flake.counted(count)); END;
 
 CREATE FUNCTION flake_start_above(id bigint, layout text, force boolean DEFAULT false) RETURNS timestamptz
-    VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp LANGUAGE plpgsql AS $$
+    VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET client_min_messages = error LANGUAGE plpgsql AS $$
 DECLARE
     l flake.layout := flake.named(layout);
     tick bigint := flake.tick(id, l) + 1;
@@ -807,8 +810,8 @@ BEGIN
     RETURN COALESCE(pg_sequence_last_value(format('flake.%I', layout)::regclass), 0) >> flake.room(flake.named(layout));
 END $$;
 
--- The greatest ID of each column whose default makes IDs, if a B-tree shows it, and the table is the caller's own: a query of another's
--- table runs functions of its owner, in policies and in expressions of indexes.
+-- The greatest ID of each column whose default makes IDs, if a B-tree shows it, and the table and all its partitions are the caller's own:
+-- a query of another's table runs functions of its owner, in policies and in expressions of indexes.
 CREATE FUNCTION flake.greatest_ids(OUT place text, OUT layout text, OUT id bigint) RETURNS SETOF record
     VOLATILE SET search_path = pg_catalog, pg_temp LANGUAGE plpgsql AS $$
 DECLARE
@@ -819,9 +822,13 @@ BEGIN
                EXISTS (SELECT FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid JOIN pg_am m ON m.oid = c.relam
                        WHERE i.indrelid = a.attrelid AND i.indkey[0] = a.attnum AND i.indpred IS NULL AND i.indisvalid
                            AND m.amname = 'btree')
-                   AND pg_get_userbyid(t.relowner) = current_user AND NOT row_security_active(t.oid) AS is_shown
+                   AND pg_get_userbyid(t.relowner) = current_user AND NOT row_security_active(t.oid)
+                   AND NOT EXISTS (WITH RECURSIVE child (oid) AS (
+                           SELECT inhrelid FROM pg_inherits WHERE inhparent = t.oid
+                           UNION SELECT inhrelid FROM pg_inherits JOIN child ON inhparent = child.oid)
+                       SELECT FROM child JOIN pg_class c USING (oid) WHERE c.relowner <> t.relowner) AS is_shown
         FROM pg_attrdef d JOIN pg_attribute a ON (a.attrelid, a.attnum) = (d.adrelid, d.adnum) JOIN pg_class t ON t.oid = a.attrelid,
-             LATERAL (SELECT substring(pg_get_expr(d.adbin, d.adrelid) FROM $x$flake_next\('(\w+)'$x$) AS layout) made
+             LATERAL (SELECT substring(pg_get_expr(d.adbin, d.adrelid) FROM $x$flake_next"?\('(\w+)'$x$) AS layout) made
         WHERE a.atttypid = 'bigint'::regtype AND t.relkind IN ('r', 'p') AND t.relpersistence <> 't'
             AND EXISTS (SELECT FROM flake.layouts() l WHERE l.name = made.layout AND l.generates)
         ORDER BY a.attrelid::regclass::text, a.attnum
@@ -840,7 +847,7 @@ CREATE FUNCTION flake_check(OUT name text, OUT ok boolean, OUT detail text, OUT 
     VOLATILE STRICT PARALLEL UNSAFE ROWS 5 SET search_path = pg_catalog, pg_temp LANGUAGE plpgsql AS $$
 DECLARE
     own record;
-    found record;
+    greatest record;
     others text;
     tick bigint;
 BEGIN
@@ -873,25 +880,25 @@ BEGIN
     RETURN QUERY SELECT 'rights', others IS NULL, COALESCE('Roles other than the owner have privileges: ' || others || '.', 'Only the owner has privileges on the sequences.'),
         CASE WHEN others IS NOT NULL THEN 'REVOKE them: such a role can set a sequence back, stop all sessions by a lock on flake.gate, or let the owner call its functions.' END;
 
-    FOR found IN
+    FOR greatest IN
         SELECT g.*, l AS of, flake.reached(g.layout) AS reached, (flake.clock() - l.epoch) / l.tick AS now,
                l.ordered IS NOT NULL AS is_ordered
         FROM flake.greatest_ids() g, LATERAL flake.named(g.layout) l
     LOOP
         BEGIN
-            tick := flake.tick(found.id, found.of);
+            tick := flake.tick(greatest.id, greatest.of);
         EXCEPTION WHEN numeric_value_out_of_range THEN
-            RETURN QUERY SELECT 'greatest ID of ' || found.place, false, SQLERRM || '.', 'Check that the ID was made with this layout.';
+            RETURN QUERY SELECT 'greatest ID of ' || greatest.place, false, SQLERRM || '.', 'Check that the ID was made with this layout.';
             CONTINUE;
         END;
-        ok := CASE WHEN found.is_ordered THEN tick <= found.reached END;
-        RETURN QUERY SELECT 'greatest ID of ' || found.place, ok, CASE
-            WHEN NOT found.is_ordered THEN format('IDs of layout "%s" are not ordered by time.', found.layout)
+        ok := CASE WHEN greatest.is_ordered THEN tick <= greatest.reached END;
+        RETURN QUERY SELECT 'greatest ID of ' || greatest.place, ok, CASE
+            WHEN NOT greatest.is_ordered THEN format('IDs of layout "%s" are not ordered by time.', greatest.layout)
             WHEN ok THEN 'New IDs are made after it.'
-            WHEN NOT ok AND tick > found.now THEN format('The ID %s belongs to a time that is still to come: new IDs are below it.', found.id)
-            WHEN NOT ok THEN format('The sequence is before the ID %s: it was made elsewhere, or somebody has set the sequence back.', found.id)
+            WHEN NOT ok AND tick > greatest.now THEN format('The ID %s belongs to a time that is still to come: new IDs are below it.', greatest.id)
+            WHEN NOT ok THEN format('The sequence is before the ID %s: it was made elsewhere, or somebody has set the sequence back.', greatest.id)
             ELSE 'The table is empty, has another owner than this role, or no index shows the greatest ID.' END,
-            CASE WHEN NOT ok THEN format('SELECT flake_start_above(%s, %L);', found.id, found.layout) END;
+            CASE WHEN NOT ok THEN format('SELECT flake_start_above(%s, %L);', greatest.id, greatest.layout) END;
     END LOOP;
 END $$;
 
@@ -961,6 +968,14 @@ CREATE FUNCTION flake.secret(key text) RETURNS bytea STABLE STRICT LANGUAGE plpg
 DECLARE
     secret bytea := (SELECT k.secret FROM flake.key k WHERE k.name = key);
 BEGIN
+    -- A restored dump without privileges has none of the REVOKEs at the end of this file.
+    IF EXISTS (SELECT FROM pg_proc p WHERE p.proname IN ('flake_seal', 'flake_seal_uuid', 'flake_unseal') AND p.prosecdef
+               AND p.proacl IS NULL AND pg_get_userbyid(p.proowner) = current_user)
+    THEN
+        RAISE 'privileges of the functions for public IDs were lost' USING ERRCODE = '55000',
+            DETAIL = 'Every role could open public IDs, as after a restore without privileges.',
+            HINT = 'REVOKE EXECUTE ON FUNCTION flake_seal(bigint, text), flake_seal_uuid(bigint, text), flake_unseal(uuid, text), flake_unseal(text, text) FROM PUBLIC; GRANT it to the roles that seal and open.';
+    END IF;
     IF secret IS NULL THEN
         PERFORM flake.unknown_key(key);
     END IF;

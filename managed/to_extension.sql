@@ -1,22 +1,30 @@
--- From managed/flake.sql to the extension, where it can be installed by now:
+-- From managed/flake.sql to the extension, where it can be installed by now. A superuser creates the extension:
 --
---   CREATE SCHEMA flake_extension; CREATE EXTENSION flake SCHEMA flake_extension;
+--   CREATE SCHEMA flake_extension; GRANT USAGE ON SCHEMA flake_extension TO PUBLIC; CREATE EXTENSION flake SCHEMA flake_extension;
+--
+-- Then the owner of this edition runs this file. A superuser does not, as some of what the file calls can be written by others:
+--
 --   psql -v ON_ERROR_STOP=1 -f to_extension.sql
 --
 -- Every function keeps its OID and calls the extension from now on. So defaults, generated columns, indexes, partition keys, CHECKs
--- and views stay as they are. It is for a superuser, waits until transactions that have made IDs end, and keeps others from making
--- IDs meanwhile.
+-- and views stay as they are. The file waits until transactions that have made IDs end, and keeps others from making IDs meanwhile.
+-- At last the superuser lets the server make no ID of the time before, even if its clock is set back:
+--
+--   SELECT flake_extension.flake_start_above(flake_extension.flake_min(pg_catalog.now(), 'twitter'), 'twitter');
 
 BEGIN;
 SET LOCAL search_path = pg_catalog, pg_temp;
 
 DO $$
 DECLARE
+    extension oid := (SELECT oid FROM pg_extension WHERE extname = 'flake');
     place text := (SELECT extnamespace::regnamespace FROM pg_extension WHERE extname = 'flake');
-    owner regrole := (SELECT nspowner FROM pg_namespace WHERE nspname = 'flake');
+    owner oid := (SELECT nspowner FROM pg_namespace WHERE nspname = 'flake');
     -- Any role may have a function of this name.
     own text := (SELECT pronamespace::regnamespace FROM pg_proc
                  WHERE proname = 'flake_set_node' AND proargtypes = '23 23' AND proowner = owner LIMIT 1);
+    latest timestamptz;
+    ends timestamptz;
     l record;
     f record;
     result text;
@@ -25,10 +33,17 @@ BEGIN
         RAISE 'the extension, or this edition, is not in this database' USING ERRCODE = '55000',
             HINT = 'CREATE SCHEMA flake_extension; CREATE EXTENSION flake SCHEMA flake_extension;';
     END IF;
+    -- A superuser who has set another role can be set back by what is called.
+    IF (SELECT current_user <> o.rolname OR s.rolsuper AND NOT o.rolsuper FROM pg_roles o, pg_roles s
+        WHERE o.oid = owner AND s.rolname = session_user)
+    THEN
+        RAISE 'must be owner of the schema flake' USING ERRCODE = '42501',
+            DETAIL = format('The owner is role "%s". A superuser who is not the owner would run what that role has written.', pg_get_userbyid(owner)),
+            HINT = 'Connect as this role, or as a member of it that sets it.';
+    END IF;
 
     -- Sessions that still have the old functions in their plans may make no more IDs: they fail, and succeed when they try again.
-    -- ALTER SEQUENCE waits for all transactions that have used a sequence. No function of this edition is called: its owner could have
-    -- replaced it, and a superuser would run that.
+    -- ALTER SEQUENCE waits for all transactions that have used a sequence.
     FOR l IN EXECUTE format('
         SELECT l.name, l.epoch, l.tick, c.oid AS sequence,
                (SELECT 63 - least((f->>''bits'')::integer, 42) FROM jsonb_array_elements(l.fields) f
@@ -37,42 +52,40 @@ BEGIN
         WHERE l.source <> ''custom''', place)
     LOOP
         EXECUTE format('ALTER SEQUENCE flake.%I NO CYCLE', l.name);
-        EXECUTE format('SELECT %1$s.flake_start_above(%1$s.flake_make($2 + reached * $3, ''{}''::jsonb, $1), $1, true)
-            FROM (SELECT pg_sequence_last_value($4) >> $5) r(reached) WHERE reached > 0', place)
-            USING l.name, l.epoch, l.tick, l.sequence, l.room;
+        ends := l.epoch + ((pg_sequence_last_value(l.sequence) >> l.room) + 1) * l.tick;
+        IF ends > clock_timestamp() + interval '1 second' THEN
+            RAISE 'clock is behind the last ID of layout "%"', l.name USING ERRCODE = '55000',
+                DETAIL = format('The extension begins in a tick that is still to come, at %s.', ends),
+                HINT = 'Run this again when the clock has reached that instant; check its synchronization.';
+        END IF;
+        latest := greatest(latest, ends);
+    END LOOP;
+    -- In the same tick, the extension could make an ID again.
+    WHILE clock_timestamp() < latest LOOP
+        PERFORM pg_sleep(extract(epoch FROM latest - clock_timestamp()));
     END LOOP;
 
-    -- Nor is one called in a view, or when a query of a table is planned.
-    LOCK TABLE ONLY flake.key;
-    IF (SELECT relkind <> 'r' OR relchecks > 0 FROM pg_class WHERE oid = 'flake.key'::regclass)
-        OR EXISTS (SELECT FROM pg_index WHERE indrelid = 'flake.key'::regclass AND (indexprs IS NOT NULL OR indpred IS NOT NULL))
-        OR EXISTS (SELECT FROM pg_statistic_ext WHERE stxrelid = 'flake.key'::regclass)
-        -- Another type can have a cast of the owner's, and a column can be generated by a function of the owner's.
-        OR EXISTS (SELECT FROM pg_attribute WHERE attrelid = 'flake.key'::regclass AND attnum > 0 AND NOT attisdropped
-                   AND (attgenerated <> '' OR atttypid NOT IN ('text'::regtype, 'bytea'::regtype)))
-    THEN
-        RAISE 'flake.key is not the table of managed/flake.sql' USING ERRCODE = '55000',
-            DETAIL = 'It is a view, has a column of another type, or a constraint, an index or statistics with an expression.',
-            HINT = 'Restore its columns, and drop what was added.';
-    END IF;
     FOR f IN SELECT name, secret, layout FROM ONLY flake.key LOOP
-        EXECUTE format('SELECT %s.flake_import_key($1, $2, $3)', place) USING f.name, f.secret, f.layout;
-        -- The functions that seal run as their owner.
-        EXECUTE format('GRANT USAGE ON FOREIGN SERVER %I TO %s', f.name, owner);
+        -- With all arguments: a function of fewer could be another role's.
+        EXECUTE format('SELECT %s.flake_import_key($1, $2, $3, false)', place) USING f.name, f.secret, f.layout;
     END LOOP;
 
     FOR f IN
-        SELECT o.oid::regprocedure AS called, o.proname AS name, pg_get_function_arguments(o.oid) AS arguments,
-               pg_get_function_result(o.oid) AS result, o.prosecdef AS is_definer, e.provolatile AS volatility, e.proparallel AS parallel,
+        SELECT o.proname AS name, pg_get_function_arguments(o.oid) AS arguments,
+               pg_get_function_result(o.oid) AS result, o.proretset AS is_set, o.prorettype = 'record'::regtype AS is_record,
+               o.prosecdef AS is_definer, e.provolatile AS volatility, e.proparallel AS parallel,
                format('%s.%I(%s)', place, o.proname, (SELECT string_agg('$' || n, ', ') FROM generate_series(1, o.pronargs) n)) AS call
         FROM pg_proc o JOIN pg_proc e USING (proname, proargtypes)
-        WHERE o.pronamespace = own::regnamespace AND e.pronamespace = place::regnamespace AND e.oid <> o.oid
+        -- Other roles can have functions in both schemas; a default is evaluated when it is written.
+        WHERE o.pronamespace = own::regnamespace AND o.proowner = owner AND e.pronamespace = place::regnamespace AND e.oid <> o.oid
+            AND EXISTS (SELECT FROM pg_depend d WHERE (d.classid, d.objid) = ('pg_proc'::regclass, e.oid)
+                        AND (d.refclassid, d.refobjid, d.deptype) = ('pg_extension'::regclass, extension, 'e'))
     LOOP
         result := CASE
             WHEN f.name = 'flake_decode'
             THEN format('RETURN (SELECT (layout, created_at, worker, sequence, fields)::%s.flake_parts FROM %s)', own, f.call)
-            WHEN f.result LIKE 'SETOF record' OR f.result LIKE 'TABLE%' THEN format('BEGIN ATOMIC SELECT * FROM %s; END', f.call)
-            WHEN f.result LIKE 'SETOF %' THEN format('BEGIN ATOMIC SELECT %s; END', f.call)
+            WHEN f.is_set AND f.is_record THEN format('BEGIN ATOMIC SELECT * FROM %s; END', f.call)
+            WHEN f.is_set THEN format('BEGIN ATOMIC SELECT %s; END', f.call)
             ELSE format('RETURN %s', f.call) END;
         EXECUTE format('CREATE OR REPLACE FUNCTION %s.%I(%s) RETURNS %s %s PARALLEL %s %s LANGUAGE sql %s', own, f.name, f.arguments, f.result,
             CASE f.volatility WHEN 'i' THEN 'IMMUTABLE' WHEN 's' THEN 'STABLE' ELSE 'VOLATILE' END,

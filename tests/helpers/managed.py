@@ -8,6 +8,8 @@ import json
 import os
 import re
 
+import pytest
+
 from conftest import ROOT
 
 FILE = ROOT / "managed/flake.sql"
@@ -122,3 +124,22 @@ def environment(named):
                 del os.environ[name]
             else:
                 os.environ[name] = value
+
+
+def create_pgcrypto(server, dbname="postgres"):
+    """For the functions of public IDs."""
+    if not server.value("SELECT count(*) FROM pg_available_extensions WHERE name = 'pgcrypto'"):
+        pytest.skip("this PostgreSQL has no pgcrypto")
+    server.run("psql", "-X", "-q", "-d", dbname, "-c", "CREATE EXTENSION pgcrypto")
+
+
+def create_extension(server):
+    server.sql("CREATE SCHEMA flake_extension; GRANT USAGE ON SCHEMA flake_extension TO PUBLIC")
+    server.sql("CREATE EXTENSION flake SCHEMA flake_extension")
+
+
+def leave(server, owner="postgres"):
+    """Lets the functions call the extension, as the page says."""
+    create_extension(server)
+    server.run("psql", "-X", "-q", "-v", "ON_ERROR_STOP=1", "-d", "postgres", "-U", owner, "-f", LEAVING)
+    server.sql("SELECT flake_extension.flake_start_above(flake_extension.flake_min(pg_catalog.now(), 'twitter'), 'twitter')")

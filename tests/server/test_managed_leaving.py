@@ -25,15 +25,10 @@ STORED = """
     UNION SELECT 'files', relfilenode FROM pg_class WHERE relname IN ('orders', 'by_time', 'parted_all') ORDER BY 1, 2"""
 
 
-def leave(server):
-    server.sql("CREATE SCHEMA flake_extension; CREATE EXTENSION flake SCHEMA flake_extension")
-    server.run("psql", "-X", "-q", "-v", "ON_ERROR_STOP=1", "-d", "postgres", "-f", managed.LEAVING)
-
-
 @pytest.fixture
 def server(own_servers):
     server = own_servers(extension=False)
-    server.sql("CREATE EXTENSION pgcrypto")
+    managed.create_pgcrypto(server)
     managed.install(server)
     return server
 
@@ -46,7 +41,7 @@ def test_everything_that_uses_the_functions_stays(server):
     sealed = server.value("SELECT flake_seal(42, 'usr')")
     before, greatest = server.sql(STORED), [server.value(f"SELECT max(id) FROM {table}") for table in ("orders", "parted")]
     shown = server.sql("SELECT * FROM shown ORDER BY id")
-    leave(server)
+    managed.leave(server)
     assert server.sql(STORED) == before
     assert server.sql("SELECT * FROM shown ORDER BY id") == shown
     assert server.value("SELECT count(*) FROM pg_namespace WHERE nspname = 'flake'") == 0
@@ -93,15 +88,26 @@ def test_sessions_that_insert_meanwhile_make_no_id_twice(server):
     work = Background(*[lambda number=number: insert(number) for number in range(4)])
     with work:
         wait_until(lambda: min(counts) > 5)
-        leave(server)
+        managed.leave(server)
         before = list(counts)
         wait_until(lambda: all(count > old + 20 for count, old in zip(counts, before, strict=True)))
     assert server.value("SELECT count(*) = count(DISTINCT id) AND count(*) > 3000 FROM made")
 
 
-def test_the_extension_starts_above_ids_of_the_future(server):
+def test_it_waits_for_ids_of_the_future(server):
     far = server.value("SELECT flake_min(now() + interval '10 min', 'si')")
     server.sql("SELECT flake_start_above(%s, 'si')", far)
-    leave(server)
-    with pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState, match="clock is behind"):
-        server.sql("SELECT flake_next('si')")
+    managed.create_extension(server)
+    with pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState, match='clock is behind the last ID of layout "si"'):
+        server.sql(managed.LEAVING.read_text())
+    assert server.value("SELECT flake_next('twitter') > 0")
+
+
+def test_the_extension_begins_after_the_tick_in_which_the_edition_ends(server):
+    """Ticks of base64id are seconds."""
+    managed.create_extension(server)
+    wait_until(lambda: server.value("SELECT extract(microseconds FROM clock_timestamp())::bigint % 1000000 < 100000"))
+    tick = "SELECT flake_timestamp(flake_next('base64id'), 'base64id')"
+    before = server.value(tick)
+    server.sql(managed.LEAVING.read_text())
+    assert server.value(tick) > before

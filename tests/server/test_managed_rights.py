@@ -22,6 +22,8 @@ PLANTED = """
         SELECT public.steal(); SELECT trunc($1 / $2) $$;
     CREATE FUNCTION public.format(text, text) RETURNS text LANGUAGE sql AS $$
         SELECT public.steal(); SELECT pg_catalog.format($1, $2) $$;
+    CREATE FUNCTION public.format(text, integer) RETURNS text LANGUAGE sql AS $$
+        SELECT public.steal(); SELECT 'stolen' $$;
     CREATE FUNCTION public.cardinality(integer[]) RETURNS integer LANGUAGE sql AS $$
         SELECT public.steal(); SELECT pg_catalog.cardinality($1) $$;
     CREATE FUNCTION mine.flake_set_node(integer, integer) RETURNS void LANGUAGE sql AS $$ SELECT public.steal() $$"""
@@ -48,7 +50,8 @@ def server(own_servers):
     """The owner of the database is not a superuser, and mallory may create objects where the edition is installed.
     Names of roles need quotes."""
     server = own_servers(extension=False)
-    server.sql('CREATE EXTENSION pgcrypto; CREATE ROLE "Owner" LOGIN; CREATE ROLE "App" LOGIN; CREATE ROLE mallory LOGIN')
+    managed.create_pgcrypto(server)
+    server.sql('CREATE ROLE "Owner" LOGIN; CREATE ROLE "App" LOGIN; CREATE ROLE mallory LOGIN')
     server.sql('ALTER DATABASE postgres OWNER TO "Owner"; GRANT CREATE ON SCHEMA public TO "Owner", mallory')
     server.sql("CREATE SCHEMA mine AUTHORIZATION mallory; GRANT USAGE ON SCHEMA mine TO PUBLIC")
     server.sql("CREATE TABLE mine.loot (who text); GRANT ALL ON mine.loot TO PUBLIC; ALTER TABLE mine.loot OWNER TO mallory")
@@ -66,8 +69,9 @@ def test_nothing_in_the_schema_of_its_functions_is_called(server):
     managed.install(server, user="Owner")
     assert server.value("SELECT flake_timestamp(flake_next('twitter')) <= clock_timestamp()")
     assert server.value("SELECT count(*) FROM flake_layouts WHERE ids_per_second > 0") > 10
-    server.sql("CREATE SCHEMA flake_extension; CREATE EXTENSION flake SCHEMA flake_extension")
-    server.run("psql", "-X", "-q", "-v", "ON_ERROR_STOP=1", "-d", "postgres", "-f", managed.LEAVING)
+    error = pytest.raises(psycopg.errors.InvalidParameterValue, server.sql, "SELECT flake_batch('twitter', -1)").value
+    assert error.diag.message_detail == "The count is -1; the valid range is 0 to 2147483647."
+    managed.leave(server, "Owner")
     assert server.value("SELECT flake_next('twitter') > 0")
     assert server.sql("SELECT who FROM mine.loot") == []
     assert server.value("SELECT NOT rolsuper FROM pg_roles WHERE rolname = 'mallory'")
@@ -80,6 +84,11 @@ def test_the_check_calls_nothing_of_the_owners_of_tables(server):
         "CREATE FUNCTION public.steal() RETURNS void LANGUAGE sql AS 'INSERT INTO mine.loot VALUES (current_user)'",
     )  # fmt: skip
     act(server, "mallory", BAIT)
+    # Owners of a table and of its partitions can differ: the superuser does this, or a role that both are members of.
+    act(server, "Owner", "CREATE TABLE parted (id bigint PRIMARY KEY DEFAULT flake_next('twitter')) PARTITION BY RANGE (id)",
+        "CREATE TABLE part PARTITION OF parted DEFAULT", "INSERT INTO parted DEFAULT VALUES")
+    server.sql("ALTER TABLE part OWNER TO mallory")
+    act(server, "mallory", "CREATE INDEX ON part (mine.reads(1))", "TRUNCATE mine.loot")
     for role in ("Owner", "postgres"):
         act(server, role, "SELECT flake_check()")
     assert server.sql("SELECT who FROM mine.loot") == []
@@ -87,7 +96,8 @@ def test_the_check_calls_nothing_of_the_owners_of_tables(server):
         "INSERT INTO orders DEFAULT VALUES")  # fmt: skip
     with server.connect(user="Owner") as db:
         found = dict(db.execute("SELECT name, ok FROM flake_check() WHERE name LIKE 'greatest%'").fetchall())
-    names = {"public.orders.id": True, "mine.policed.id": None, "mine.indexed.id": None}
+    names = {"public.orders.id": True, "mine.policed.id": None, "mine.indexed.id": None, "public.parted.id": None,
+             "public.part.id": None}  # fmt: skip
     assert found == {f"greatest ID of {name}": ok for name, ok in names.items()}
 
 
@@ -113,25 +123,104 @@ def test_leaving_calls_nothing_of_the_owner_and_roles_continue_to_seal(server):
     )  # fmt: skip
     with server.connect(user="App") as db:
         sealed = db.execute("SELECT flake_seal(42, 'usr')").fetchone()
-        server.sql("CREATE SCHEMA flake_extension; CREATE EXTENSION flake SCHEMA flake_extension")
-        server.run("psql", "-X", "-q", "-v", "ON_ERROR_STOP=1", "-d", "postgres", "-f", managed.LEAVING)
+        managed.leave(server, "Owner")
         assert db.execute("SELECT flake_seal(42, 'usr')").fetchone() == sealed
     assert server.value("SELECT NOT rolsuper FROM pg_roles WHERE rolname = 'Owner'")
 
 
-@pytest.mark.parametrize("added", [
-    "CREATE INDEX ON flake.key ((runs(1)))", "CREATE INDEX ON flake.key (name) WHERE runs(1)",
-    "ALTER TABLE flake.key ADD CHECK (runs(1))", "CREATE STATISTICS s ON runs(1), name FROM flake.key",
-    "ALTER TABLE flake.key RENAME TO old; CREATE VIEW flake.key AS SELECT * FROM flake.old WHERE runs(1)",
-    "CREATE TYPE of_owner AS (of text); ALTER TABLE flake.key ALTER layout TYPE of_owner USING ROW(layout)::of_owner",
-    "ALTER TABLE flake.key ADD ran boolean GENERATED ALWAYS AS (runs(1)) STORED",
-])  # fmt: skip
-def test_leaving_reads_no_secrets_where_that_runs_functions(server, added):
+def test_settings_of_a_database_do_not_matter(server):
+    server.sql("ALTER DATABASE postgres SET quote_all_identifiers = on; ALTER DATABASE postgres SET plpgsql.extra_errors = 'all'")
     managed.install(server, user="Owner")
-    act(server, "Owner", "CREATE FUNCTION runs(integer) RETURNS boolean IMMUTABLE LANGUAGE sql AS 'SELECT true'", added)
-    server.sql("CREATE SCHEMA flake_extension; CREATE EXTENSION flake SCHEMA flake_extension")
-    with pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState, match="is not the table"):
-        server.sql(managed.LEAVING.read_text())
+    with server.connect(user="Owner") as db:
+        db.execute("CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT flake_next('twitter')); INSERT INTO orders DEFAULT VALUES")
+        assert ('greatest ID of "public"."orders"."id"', True) in db.execute("SELECT name, ok FROM flake_check()").fetchall()
+    managed.leave(server, "Owner")
+    with server.connect(user="Owner") as db:
+        assert db.execute("SELECT (flake_decode(flake_next('twitter'))).layout").fetchone() == ("twitter",)
+        assert len(db.execute("SELECT FROM flake_batch('twitter', 3)").fetchall()) == 3
+
+
+@pytest.mark.parametrize("statement", ["", 'SET ROLE "Owner";'])
+def test_a_superuser_does_not_leave_for_the_owner(server, statement):
+    """The superuser would run what the owner has put in the place of functions, or into defaults, types and views."""
+    managed.install(server, user="Owner")
+    managed.create_extension(server)
+    with pytest.raises(psycopg.errors.InsufficientPrivilege, match="must be owner of the schema flake"):
+        server.sql(statement + managed.LEAVING.read_text())
+
+
+def test_leaving_calls_and_replaces_no_function_of_others(server):
+    """A default is evaluated when a function gets it. Functions of other roles can be in both schemas."""
+    act(
+        server, "mallory",
+        "CREATE FUNCTION public.steal() RETURNS void LANGUAGE sql AS 'INSERT INTO mine.loot VALUES (current_user)'",
+        """CREATE FUNCTION mine.evil(integer) RETURNS boolean LANGUAGE plpgsql AS $$
+           BEGIN PERFORM public.steal(); RETURN true; END $$""",
+        "CREATE DOMAIN public.checked AS integer CHECK (mine.evil(VALUE)); CREATE TYPE public.composed AS (v checked)",
+        "CREATE FUNCTION flake_node(id bigint, layout text DEFAULT ('(1)'::composed)::text) RETURNS int LANGUAGE sql RETURN 1",
+    )  # fmt: skip
+    server.sql("TRUNCATE mine.loot")
+    managed.install(server, user="Owner")
+    act(server, "Owner", "CREATE FUNCTION total(integer) RETURNS integer LANGUAGE sql RETURN $1")
+    managed.create_extension(server)
+    server.sql("GRANT CREATE ON SCHEMA flake_extension TO mallory")
+    act(
+        server, "mallory",
+        "CREATE FUNCTION flake_extension.total(integer) RETURNS integer LANGUAGE sql AS 'SELECT public.steal(); SELECT 0'",
+    )  # fmt: skip
+    with server.connect(user="Owner") as db:
+        db.execute(managed.LEAVING.read_text())
+        assert db.execute("SELECT total(42), flake_next('twitter') > 0").fetchone() == (42, True)
+    assert server.sql("SELECT who FROM mine.loot") == []
+
+
+def test_no_name_in_a_body_is_looked_up_in_the_path_of_a_caller(server):
+    """Bodies of SQL, views and defaults name what they call when they are written, bodies of PL/pgSQL when they run."""
+    managed.install(server, user="Owner")
+    assert server.sql("""
+        WITH RECURSIVE called (oid) AS (
+            SELECT p.oid FROM pg_proc p WHERE p.pronamespace = 'public'::regnamespace AND proname LIKE 'flake%'
+            UNION SELECT refobjid FROM pg_depend d JOIN pg_rewrite r ON (d.classid, d.objid) = ('pg_rewrite'::regclass, r.oid)
+            WHERE r.ev_class = 'flake_layouts'::regclass AND d.refclassid = 'pg_proc'::regclass
+            UNION SELECT d.refobjid FROM called JOIN pg_proc p USING (oid)
+                JOIN pg_depend d ON (d.classid, d.objid, d.refclassid) = ('pg_proc'::regclass, p.oid, 'pg_proc'::regclass)
+            WHERE p.proconfig IS NULL)
+        SELECT p.oid::regprocedure::text FROM called JOIN pg_proc p USING (oid) JOIN pg_language l ON l.oid = p.prolang
+        WHERE l.lanname = 'plpgsql' AND COALESCE(array_to_string(p.proconfig, ','), '') NOT LIKE '%search_path%'
+    """) == [("flake.known(text)",)]  # fmt: skip
+
+
+def test_a_client_that_reads_nothing_holds_no_lock(server):
+    """The server would wait for it at a message that it sends while the lock is held."""
+    managed.install(server, user="Owner")
+    sent = []
+    with server.connect(user="App") as db:
+        db.add_notice_handler(lambda diag: sent.append(diag.message_primary))
+        db.execute("SET client_min_messages = debug5")
+        db.execute("DO $$ BEGIN BEGIN RAISE SQLSTATE 'XXXXX'; EXCEPTION WHEN OTHERS THEN END; END $$")
+        assert [text for text in sent if text.startswith("AbortSubTransaction")]
+        sent.clear()
+        assert db.execute("SELECT flake_next('twitter') > 0").fetchone() == (True,)
+        assert sent and not [text for text in sent if "SubTransaction" in text]
+
+
+def test_a_dump_without_privileges_lets_nobody_open(server, tmp_path):
+    managed.install(server, user="Owner")
+    act(server, "Owner", "SELECT flake_create_key('usr', 'twitter')")
+    with server.connect(user="Owner") as db:
+        sealed, = db.execute("SELECT flake_seal(42, 'usr')").fetchone()
+    server.sql("CREATE DATABASE copy")
+    server.run("pg_dump", "--no-owner", "--no-privileges", "-f", tmp_path / "dump", "postgres")
+    server.run("psql", "-X", "-q", "-v", "ON_ERROR_STOP=1", "-d", "copy", "-f", tmp_path / "dump")
+    opens = f"SELECT flake_unseal('{sealed}', 'usr')"
+    for role in ("mallory", "postgres"):
+        with server.connect(dbname="copy", user=role) as db, pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState) as error:
+            db.execute(opens)
+    with server.connect(dbname="copy") as db:
+        db.execute(error.value.diag.message_hint.split(";")[0])
+        assert db.execute(opens).fetchone() == (42,)
+    with server.connect(dbname="copy", user="mallory") as db, pytest.raises(psycopg.errors.InsufficientPrivilege):
+        db.execute(opens)
 
 
 def test_secrets_stay_where_they_are_when_pgcrypto_is_dropped(server):
