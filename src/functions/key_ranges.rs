@@ -49,7 +49,7 @@ fn rotate(name: &[u8], from_id: Option<i64>, force: bool) -> Option<TimestampWit
             .hint("Create another key for new rows with flake_create_key.")
             .raise();
     }
-    let from_id = from_id.unwrap_or_else(|| first_at(layout, now() + MARGIN));
+    let from_id = from_id.unwrap_or_else(|| first_since(layout, now() + MARGIN));
     if !force {
         require_ahead(&key, layout, from_id);
     }
@@ -59,7 +59,7 @@ fn rotate(name: &[u8], from_id: Option<i64>, force: bool) -> Option<TimestampWit
 
 /// Requires that no ID from the bound on exists yet, and that the bound is an ID of the layout.
 fn require_ahead(key: &Key, layout: &Layout, from_id: i64) {
-    let (next, latest) = (first_at(layout, now()), first_at(layout, now() + LATEST));
+    let (next, latest) = (first_since(layout, now()), first_since(layout, now() + LATEST));
     if (next..=latest).contains(&from_id) {
         return;
     }
@@ -116,8 +116,10 @@ fn now() -> i64 {
     ledger.map_or(now, |ledger| ledger.time.next_free(now).max(now))
 }
 
-fn first_at(layout: &Layout, at: i64) -> i64 {
-    layout.min_at(at).or_raise() as i64
+/// Returns the first ID of the first tick that begins at the instant or after it. IDs of the tick before can exist.
+fn first_since(layout: &Layout, at: i64) -> i64 {
+    let id = layout.since(at).or_raise();
+    id.unwrap_or_else(|| layout.min_at(at.saturating_add(layout.tick_length())).or_raise()) as i64
 }
 
 fn time(layout: &Layout, id: i64) -> Option<TimestampWithTimeZone> {

@@ -19,7 +19,7 @@ use crate::postgres::stored_trees::{Argument, Call, Column, Content, Reader};
 /// The layout of a call that names none.
 const DEFAULT: &str = "twitter";
 
-/// The expressions of all objects that depend on a function of extension $1, also through other functions and operators, the shortest
+/// The expressions of all objects, but its own, that depend on a function of extension $1, also through other functions and operators, the shortest
 /// first: a description of the object, the OID of a function, the expression, its table, and the column whose default it is, which can
 /// be the default of the column's type.
 const EXPRESSIONS: &CStr = c"
@@ -39,6 +39,10 @@ const EXPRESSIONS: &CStr = c"
     FROM (
         SELECT DISTINCT d.classid, d.objid FROM called JOIN pg_catalog.pg_depend d
           ON d.refclassid OPERATOR(pg_catalog.=) called.classid AND d.refobjid OPERATOR(pg_catalog.=) called.objid
+        WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_depend m
+            WHERE m.classid OPERATOR(pg_catalog.=) d.classid AND m.objid OPERATOR(pg_catalog.=) d.objid
+              AND m.refclassid OPERATOR(pg_catalog.=) 'pg_catalog.pg_extension'::pg_catalog.regclass
+              AND m.refobjid OPERATOR(pg_catalog.=) $1)
     ) u JOIN (
         SELECT 'pg_catalog.pg_attrdef'::pg_catalog.regclass::pg_catalog.oid, oid, adbin, adrelid, adnum FROM pg_catalog.pg_attrdef
         UNION ALL SELECT 'pg_catalog.pg_constraint'::pg_catalog.regclass, oid, conbin, conrelid, NULL FROM pg_catalog.pg_constraint

@@ -50,11 +50,12 @@ def test_a_rotation_takes_its_bound_from_the_clock(db):
         key = "k" + chr(97 + number // 26) + chr(97 + number % 26)
         db.execute("SELECT flake_create_key(%s, %s)", [key, layout])
         db.execute("CREATE TEMP TABLE sealed AS SELECT id, flake_seal(id, %s) FROM flake_batch(%s, 20) id", [key, layout])
-        (at,) = db.execute("SELECT flake_rotate_key(%s)", [key]).fetchone()
-        (is_soon,) = db.execute("SELECT %s - clock_timestamp() BETWEEN '50 s' AND '70 s'", [at]).fetchone()
-        # A tick of this layout can be as long as that.
-        (tick,) = db.execute("SELECT extract(epoch FROM tick) FROM flake_layouts WHERE name = %s", [layout]).fetchone()
-        assert is_soon or tick >= 1, (layout, at)
+        before, at = db.execute("SELECT clock_timestamp(), flake_rotate_key(%s)", [key]).fetchone()
+        # The new secret begins with a tick.
+        (is_soon,) = db.execute("""SELECT %s - clock_timestamp() BETWEEN '50 s' AND tick + '70 s' AND %s >= before + '60 s'
+                                   FROM flake_layouts, LATERAL (SELECT %s::timestamptz) b(before) WHERE name = %s""",
+                                [at, at, before, layout]).fetchone()  # fmt: skip
+        assert is_soon, (layout, at)
         query = "SELECT count(*) FROM sealed WHERE flake_unseal(flake_seal, %s) = id"
         assert db.execute(query, [key]).fetchone() == (20,), layout
         query = "SELECT secret, ids, times, is_stored FROM flake_keys WHERE name = %s ORDER BY secret"
@@ -64,6 +65,16 @@ def test_a_rotation_takes_its_bound_from_the_clock(db):
         assert (old.lower, old.upper, new.upper) == (None, new.lower, None), layout
         assert (before.lower, before.upper, after.lower, after.upper) == (None, at, at, None), layout
         db.execute("DROP TABLE sealed")
+
+
+def test_ids_of_a_tick_that_has_begun_keep_their_public_ids(db):
+    """A tick can last longer than the minute after which the new secret begins."""
+    db.execute("""SELECT flake_create_layout('slow', '{"like": "base64id", "tick": "120s"}')""")
+    db.execute("SELECT flake_create_key('usr', 'slow')")
+    db.execute("CREATE TEMP TABLE made AS SELECT flake_make(clock_timestamp(), '{}', 'slow') AS id")
+    db.execute("CREATE TEMP TABLE sealed AS SELECT id, flake_seal(id, 'usr') FROM made")
+    assert db.execute("SELECT flake_rotate_key('usr') > clock_timestamp() + '50 s'").fetchone() == (True,)
+    assert db.execute("SELECT bool_and(flake_unseal(flake_seal, 'usr') = id) FROM sealed").fetchone() == (True,)
 
 
 def test_a_layout_that_is_not_in_the_order_of_time_is_refused(db):
@@ -97,6 +108,8 @@ def test_a_rotation_keeps_public_ids_of_a_clock_that_was_ahead(own_servers):
     ("discord", "flake_min(now() + interval '1 minute')", "Until then"),
     ("si", "flake_min(now() + interval '1 minute')", "not an ID of layout"),
     ("twitter", "-1", "not an ID of layout"),
+    # The tick has begun.
+    ("base64id", "flake_next('base64id')", "may exist"),
 ])  # fmt: skip
 def test_a_bound_that_is_not_of_the_next_day_needs_force(db, layout, bound, word):
     db.execute("SELECT flake_create_key('bound', %s)", [layout])
@@ -121,6 +134,14 @@ def test_objects_without_their_key_are_named(db, object):
     db.execute("SELECT flake_create_key('gone', 'twitter')")
     assert notices[0][0] == 'objects that name key "gone" are older than its secret' and "force" in notices[0][1]
     assert check(db)[0]
+
+
+def test_functions_of_the_extension_name_no_key(db):
+    """The default of their argument is the name of a layout."""
+    notices = []
+    db.add_notice_handler(lambda diag: notices.append(diag.message_primary))
+    db.execute("SELECT flake_create_key('twitter', 'twitter'), flake_drop_key('twitter')")
+    assert notices == []
 
 
 def test_the_true_secret_takes_the_place_of_another_one(db):
