@@ -5,6 +5,7 @@ use std::ffi::CStr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use flake_core::MOST_NODES;
 use flake_core::ledger::pool::MOST_LEASES;
 use pgrx::{GucContext, GucFlags, GucRegistry, GucSetting, pg_sys};
 
@@ -23,14 +24,14 @@ pub fn define() {
         c"flake.node_id",
         c"Number of this server among the servers that make IDs.",
         c"Each server has its own number, from 0 to flake.node_count - 1. Changes take effect at the next server start.",
-        0,
+        (0, MOST_NODES as i32 - 1),
         setting_hooks!(NODE_ID),
     );
     NODE_COUNT.define(
         c"flake.node_count",
         c"Number of servers that divide the worker numbers.",
         c"It has to be the same on every server. Changes take effect at the next server start.",
-        1,
+        (1, MOST_NODES as i32),
         setting_hooks!(NODE_COUNT),
     );
     GucRegistry::define_int_guc(

@@ -13,6 +13,7 @@ use crate::postgres::encoding::{escape_non_ascii, to_utf8_lossy};
 use crate::postgres::entry_point::c_symbol;
 use crate::postgres::foreign_servers::is_name_taken;
 use crate::postgres::json::Json;
+use crate::postgres::recovery::forbid_if_read_only;
 use crate::postgres::report::warning;
 use crate::postgres::role::act_as;
 use crate::seal;
@@ -25,6 +26,7 @@ const MOST_COMPARED: usize = 100;
 #[pg_extern(sql = "")]
 fn flake_create_layout(name: &[u8], definition: Json) {
     let owner = owner_only("flake_create_layout").or_raise();
+    forbid_if_read_only(c"flake_create_layout()");
     let name = escape_non_ascii(name, LONGEST_NAME);
     // Views already show sno under this name.
     if built_in(&name).is_some() || name == sno::NAME {
@@ -76,6 +78,7 @@ fn warn_of_overlaps(layout: &Layout) {
 #[pg_extern(sql = "")]
 fn flake_drop_layout(name: &[u8]) {
     owner_only("flake_drop_layout").or_raise();
+    forbid_if_read_only(c"flake_drop_layout()");
     let name = escape_non_ascii(name, LONGEST_NAME);
     let Some(stored) = catalog::find(&name) else {
         match built_in(&name) {

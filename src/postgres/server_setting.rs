@@ -48,7 +48,7 @@ impl ServerSetting {
         name: &'static CStr,
         short: &'static CStr,
         long: &'static CStr,
-        min: i32,
+        (min, max): (i32, i32),
         (check, assign): (CheckHook, AssignHook),
     ) {
         // SAFETY: the name is a C string, and the setting may be missing.
@@ -64,7 +64,7 @@ impl ServerSetting {
                 long,
                 &self.value,
                 min,
-                i32::MAX,
+                max,
                 GucContext::Sighup,
                 GucFlags::default(),
                 Some(check),

@@ -272,6 +272,9 @@ REFUSED_IN_RECOVERY = [
     "flake_record_mark()", "flake_accept_clock()", "flake_start_above(1, 'twitter')", "flake_lease('twitter')",
     "flake_release('twitter', 1)", "flake_cover(1, 'twitter')", "flake_publish_horizon()",
 ]  # fmt: skip
+REFUSED_AS_READ_ONLY = [
+    """flake_create_layout('new', '{"like": "si"}')""", "flake_drop_layout('old')", "flake_create_key('new', 'si')",
+]  # fmt: skip
 
 
 def test_a_standby_does_not_begin_to_use_time(servers):
@@ -285,6 +288,11 @@ def test_a_standby_does_not_begin_to_use_time(servers):
         error = pytest.raises(psycopg.errors.ReadOnlySqlTransaction, standby.sql, f"SELECT {call}").value
         assert error.diag.message_primary == f"cannot execute {call.partition('(')[0]}() during recovery"
     assert file.read_bytes() == before
+    primary.sql("""SELECT flake_create_layout('old', '{"like": "si"}')""")
+    standby.wait_for_replay(primary)
+    for call in REFUSED_AS_READ_ONLY:
+        error = pytest.raises(psycopg.errors.ReadOnlySqlTransaction, standby.sql, f"SELECT {call}").value
+        assert error.diag.message_primary == f"cannot execute {call.partition('(')[0]}() in a read-only transaction"
 
 
 @pytest.mark.parametrize("encoding", ["LATIN1", "EUC_JP", "SQL_ASCII"])

@@ -105,7 +105,8 @@ def test_a_trigger_that_keeps_the_position_is_an_error(server, db):
 
 def test_a_position_that_exists_twice_is_an_error(db):
     db.execute("ALTER TABLE positions DROP CONSTRAINT positions_pkey; INSERT INTO positions TABLE positions")
-    refused(db, "21000")
+    db.execute("INSERT INTO outbox DEFAULT VALUES")
+    assert refused(db, "55000").diag.message_hint == "Create a table with PRIMARY KEY (name, source)."
 
 
 def test_arguments_that_are_null_or_not_positive_are_refused(db):

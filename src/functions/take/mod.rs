@@ -109,6 +109,9 @@ fn take(
     // A call that finds no row to take locks nothing, so it must not give the transaction an ID.
     let (found, _) = local_settings::with(&BY_INDEX, || queries.execute::<2>(&statements.look, &of));
     let Some(&[is_ahead, is_any]) = found.first() else { refuse() };
+    if found.len() > 1 {
+        refuse_positions(positions);
+    }
     if is_true(is_ahead) {
         Error::not_ready(format!("position in table {} is ahead of the clock", shown(table)))
             .detail(
@@ -150,13 +153,7 @@ fn take(
     if let Some(last) = last
         && queries.execute::<0>(&statements.advance, &with((key.kind, last))).1 != 1
     {
-        Error::not_ready(format!("position in {} was not moved", shown(positions)))
-            .detail(
-                "A trigger, a rule or a policy prevented the update, or several rows have this name and source. The \
-                 consumer would take the rows twice.",
-            )
-            .hint("Create a table with PRIMARY KEY (name, source).")
-            .raise();
+        refuse_positions(positions);
     }
 }
 
@@ -196,6 +193,16 @@ fn check_positions(positions: pg_sys::Oid, key: &Key) {
             ))
             .raise()
     }
+}
+
+fn refuse_positions(positions: pg_sys::Oid) -> ! {
+    Error::not_ready(format!("position in {} was not moved", shown(positions)))
+        .detail(
+            "A trigger, a rule or a policy prevented the update, or several rows have this name and source. The \
+             consumer would take the rows twice.",
+        )
+        .hint("Create a table with PRIMARY KEY (name, source).")
+        .raise()
 }
 
 fn refuse_table() -> ! {
