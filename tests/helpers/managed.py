@@ -7,13 +7,16 @@ import contextlib
 import json
 import os
 import re
+import subprocess
 
 import pytest
 
-from conftest import ROOT
+import pages
+from conftest import ROOT, bindir
 
 FILE = ROOT / "managed/flake.sql"
 LEAVING = ROOT / "managed/to_extension.sql"
+PAGE = ROOT / "docs/how-to/managed.md"
 ROWS = re.compile(r"(?<=^-- generated\n).*?(?=^-- end of generated$)", re.M | re.S)
 LAYOUTS = """
     SELECT name, (extract(epoch FROM epoch) * 1000000)::bigint, (extract(epoch FROM tick) * 1000000)::bigint, bits, fields,
@@ -134,12 +137,21 @@ def create_pgcrypto(server, dbname="postgres"):
 
 
 def create_extension(server):
-    server.sql("CREATE SCHEMA flake_extension; GRANT USAGE ON SCHEMA flake_extension TO PUBLIC")
-    server.sql("CREATE EXTENSION flake SCHEMA flake_extension")
+    steps(server)[0]("postgres")
 
 
 def leave(server, owner="postgres"):
-    """Lets the functions call the extension, as the page says."""
-    create_extension(server)
-    server.run("psql", "-X", "-q", "-v", "ON_ERROR_STOP=1", "-d", "postgres", "-U", owner, "-f", LEAVING)
-    server.sql("SELECT flake_extension.flake_start_above(flake_extension.flake_min(pg_catalog.now(), 'twitter'), 'twitter')")
+    """Lets the functions call the extension."""
+    for step, role in zip(steps(server), ["postgres", owner, "postgres"], strict=True):
+        step(role)
+
+
+def steps(server):
+    """The commands of the page, each as a function of the role that runs them."""
+    commands = pages.recipe(PAGE, "To the extension", "shell")
+
+    def run(command, role):
+        environment = server.client_environment | {"PATH": f"{bindir()}:{os.environ['PATH']}", "PGUSER": role}
+        subprocess.run(["bash", "-euc", command], check=True, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL)
+
+    return [lambda role, command=command: run(command, role) for command in commands]
