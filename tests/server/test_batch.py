@@ -4,17 +4,10 @@ import psycopg
 import pytest
 
 from conftest import SECONDS
+from memory import peak_memory
 from waiting import cancelled_once, is_busy, wait_until, waits_in_ticks
 
 MILLION = 1_000_000
-
-
-def peak_memory(db):
-    """Returns the most memory of its own that a session has used, in MB."""
-    pid = db.info.backend_pid
-    with open(f"/proc/{pid}/status") as status:
-        lines = dict(line.split(":", 1) for line in status)
-    return (int(lines["VmHWM"].split()[0]) - int(lines["RssShmem"].split()[0])) / 1024
 
 
 @pytest.mark.parametrize("query", [

@@ -6,6 +6,7 @@ import psycopg
 import pytest
 
 from conftest import as_server, bindir
+from memory import peak_memory
 from taking import LAST, POSITIONS, TAKE, Waiting, events, prepared, refused, wait_until_complete
 from waiting import wait_until
 
@@ -125,8 +126,10 @@ def test_more_rows_than_fit_in_memory_are_taken(server, db):
     db.execute("INSERT INTO outbox (event) SELECT repeat('x', 1000) || n FROM generate_series(1, 20000) n")
     wait_until_complete(server)
     db.execute("SET work_mem = '64kB'")
+    before = peak_memory(db)
     plan = db.execute("EXPLAIN (ANALYZE, BUFFERS) " + TAKE.replace("100", "2147483647")).fetchall()
     assert "temp read=" in str(plan)
+    assert peak_memory(db) - before < 10, "the rows take 20 MB"
     assert db.execute(LAST).fetchone() == db.execute("SELECT max(id) FROM outbox").fetchone()
     assert events(db) == []
 
