@@ -99,7 +99,7 @@ def test_it_waits_for_ids_of_the_future(server):
     server.sql("SELECT flake_start_above(%s, 'si')", far)
     managed.create_extension(server)
     with pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState, match='clock is behind the last ID of layout "si"'):
-        server.sql(managed.LEAVING.read_text())
+        server.sql("SET statement_timeout = '20s';" + managed.LEAVING.read_text())
     assert server.value("SELECT flake_next('twitter') > 0")
 
 

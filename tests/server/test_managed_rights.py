@@ -140,13 +140,17 @@ def test_settings_of_a_database_do_not_matter(server):
         assert len(db.execute("SELECT FROM flake_batch('twitter', 3)").fetchall()) == 3
 
 
-@pytest.mark.parametrize("statement", ["", 'SET ROLE "Owner";'])
-def test_a_superuser_does_not_leave_for_the_owner(server, statement):
-    """The superuser would run what the owner has put in the place of functions, or into defaults, types and views."""
+@pytest.mark.parametrize("role, statement", [("postgres", ""), ("postgres", 'SET ROLE "Owner";'), ("App", "")])
+def test_nobody_leaves_for_the_owner(server, role, statement):
+    """A superuser would run what the owner has put in the place of functions, or into defaults, types and views. The keys of a member
+    would not be the owner's."""
     managed.install(server, user="Owner")
     managed.create_extension(server)
+    server.sql('GRANT "Owner" TO "App"')
     with pytest.raises(psycopg.errors.InsufficientPrivilege, match="must be owner of the schema flake"):
-        server.sql(statement + managed.LEAVING.read_text())
+        act(server, role, statement + managed.LEAVING.read_text())
+    act(server, "App", 'SET ROLE "Owner";' + managed.LEAVING.read_text())
+    act(server, "App", "SELECT flake_next('twitter')")
 
 
 def test_leaving_calls_and_replaces_no_function_of_others(server):
