@@ -83,11 +83,13 @@ def version_before():
 
 
 @pytest.fixture
-def old(own_servers):
+def old(own_servers, monkeypatch):
     """A server of the version before, whose clock is at 60."""
     older, lacks = version_before()
     if lacks:
         pytest.skip(lacks)
+    # They can be settings that only a PostgreSQL with assertions has.
+    monkeypatch.delenv("SERVER_SETTINGS", raising=False)
     slots = ["autovacuum_worker_slots=2"] if OLD >= 18 else []
     old = server_at_0(functools.partial(own_servers, pg_config=older), *slots)
     old.set_clock(at(60))
