@@ -1,8 +1,11 @@
 //! How far the IDs of each lane are taken.
 //!
 //! A word is linear: the tick's number × the lane's IDs of a tick + how many of them are taken. Everything below the word is taken,
-//! by whomever. So whoever stops, exits or dies, no ID is made twice, and nothing is remembered of a session. Time, worker and
-//! sequence have at most 64 bits, so every layout fits. Only a layout that fills 64 bits gives up the last ID of its last tick.
+//! by whomever. So whoever stops, exits or dies, no ID is made twice, and nothing is remembered of a session.
+//!
+//! A word fits into 64 bits. Time, worker and sequence have at most 64, and two lanes or more divide their IDs. A layout has a single
+//! lane only if it has fewer than two IDs for each step, so it has at most one in a microsecond, and an instant is 64 bits of
+//! microseconds.
 
 use crate::sync::{AtomicU64, Ordering};
 use crate::{Lanes, SequenceRule};

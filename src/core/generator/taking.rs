@@ -117,7 +117,7 @@ impl Taking {
         loop {
             let Spot { step, lane, word } = self.find(tick, words, present)?;
             self.keep_pace(tick, step, present)?;
-            let end = base.saturating_add((step + 1) * ids_per_step);
+            let end = base + (step + 1) * ids_per_step;
             let first = word.max(base + step * ids_per_step);
             let (within, to_wrap) = self.within(words.rule(), tick.number, first - base);
             let count = wanted.min(end - first).min(to_wrap);
@@ -152,9 +152,8 @@ impl Taking {
 
     /// Finds the lane and the step of the next block.
     fn find(&self, tick: &Tick, words: &impl Words, present: u64) -> Result<Spot, Stop> {
-        let Lanes { ids_per_step, .. } = self.lanes;
         let base = tick.number * self.lanes.size();
-        let end = base.saturating_add(self.lanes.size());
+        let end = base + self.lanes.size();
         let own = words.load(self.own);
         if own > end {
             return Err(Stop::Behind { tick: (own - 1) / self.lanes.size() });
@@ -162,7 +161,7 @@ impl Taking {
         // The session has not left the step of its last block, or begins with its own lane at the clock's step.
         let (step, lane) = if self.step >= present { (self.step, self.lane) } else { (present, self.own) };
         let word = if lane == self.own { own } else { words.load(lane) };
-        if word < base.saturating_add((step + 1) * ids_per_step).min(end) {
+        if word < base + (step + 1) * self.lanes.ids_per_step {
             return Ok(Spot { step, lane, word });
         }
         self.find_another(tick, words, (step, lane)).ok_or(Stop::UsedUp)
@@ -179,18 +178,14 @@ impl Taking {
     fn find_another(&self, tick: &Tick, words: &impl Words, (step, lane): (u64, u64)) -> Option<Spot> {
         let Lanes { ids_per_step, steps, count, .. } = self.lanes;
         let base = tick.number * self.lanes.size();
-        let end = base.saturating_add(self.lanes.size());
         let used_up = self.distance(lane, tick.number, step);
         let at = |lane| {
             let word = words.load(lane);
-            // A lane beyond this tick has no IDs of it, nor has a lane at its end.
-            if word >= end {
-                return None;
+            let mut open = word.saturating_sub(base) / ids_per_step;
+            if open <= step {
+                open = if self.distance(lane, tick.number, step) <= used_up { step + 1 } else { step };
             }
-            let mut open = (word.saturating_sub(base) / ids_per_step).max(step);
-            if open == step && self.distance(lane, tick.number, step) <= used_up {
-                open += 1;
-            }
+            // A lane at the end of this tick, or beyond it, has no step with IDs of it.
             (open < steps).then_some(Spot { step: open, lane, word })
         };
         (0..count).filter_map(at).min_by_key(|spot| (spot.step, self.distance(spot.lane, tick.number, spot.step)))

@@ -4,7 +4,9 @@ use std::collections::HashSet;
 use std::sync::Barrier;
 use std::thread;
 
-use flake_core::{Answer, Generator, Lanes, Node, OwnWords, Part, Remaining, SequenceRule, Start, Words, built_in};
+use flake_core::{
+    Answer, Generator, Lanes, Layout, Node, OwnWords, Part, Remaining, SequenceRule, Start, Words, built_in,
+};
 
 mod tick;
 use tick::{Server, TICK, layout, si, twitter};
@@ -143,6 +145,21 @@ fn a_session_continues_at_its_own_step() {
     assert_eq!(server.number(&mut session, 16), Ok((32 + 12) * size));
 }
 
+/// Another session has used up the step of the first session's last block, which is ahead of the clock. Other lanes have IDs of the
+/// steps before, which are lower.
+#[test]
+fn a_session_that_is_ahead_of_the_clock_does_not_go_back() {
+    let server = Server::of(twitter(), 1, TICK);
+    let size = server.lanes.ids_per_step;
+    let mut session = server.session(5);
+    let of_third_step = server.first_of(5, 2);
+    assert_eq!(server.number(&mut session, 32), Ok(of_third_step));
+    let base = server.tick * server.lanes.size();
+    assert!(server.words.swap(5, base + 2 * size + 1, base + 3 * size));
+    let next: Vec<u64> = (0..2).map(|_| server.number(&mut session, 0).unwrap()).collect();
+    assert_eq!(next, [of_third_step + size, of_third_step + size + 1]);
+}
+
 #[test]
 fn a_lone_session_makes_nearly_all_ids_of_a_tick() {
     for (layout, nodes, all) in [(si(), 1, 8_192), (si(), 32, 256), (twitter(), 1, 1 << 22), (twitter(), 1024, 4_096)] {
@@ -220,21 +237,25 @@ fn a_block_of_words_that_do_not_count_is_dropped() {
     assert_eq!(session.next(TICK, &server.words, || 0), Answer::Dropped);
 }
 
-/// Time, worker and sequence fill the ID.
+/// Time, worker and sequence fill the ID. A single lane of the first layout would need a word of 65 bits.
 #[test]
 fn the_last_tick_of_a_full_layout_has_ids() {
-    for (tick, bits) in [
-        (1, [63, 0, 1]),
-        (2, [62, 1, 1]),
-        (16, [59, 2, 3]),
-        (17, [58, 0, 6]),
-        (32, [58, 6, 0]),
-        (33, [57, 0, 7]),
-        (1000, [53, 1, 10]),
-        (1_000_000, [43, 10, 11]),
+    // 4714-11-24 BC: the first instant of a timestamptz.
+    const FIRST: i64 = -210_866_803_200_000_000;
+    for (epoch, tick, bits) in [
+        (FIRST, 1, [63, 0, 1]),
+        (0, 1, [63, 0, 1]),
+        (0, 2, [62, 1, 1]),
+        (0, 16, [59, 2, 3]),
+        (0, 17, [58, 0, 6]),
+        (0, 32, [58, 6, 0]),
+        (0, 33, [57, 0, 7]),
+        (0, 1000, [53, 1, 10]),
+        (0, 1_000_000, [43, 10, 11]),
     ] {
         for rule in [SequenceRule::Reset, SequenceRule::Rolling] {
-            let made = layout(tick, bits, rule);
+            let fields = layout(tick, bits, rule).fields().to_vec();
+            let made = Layout::new("made", epoch, tick, fields, rule).unwrap();
             let start = made.start_of(made.last_tick());
             let server = Server::of(&made, 1, start);
             let mut session = server.session(0);

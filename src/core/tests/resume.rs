@@ -1,6 +1,7 @@
 //! Generators of a server: their counts and layouts continue in a new era, and each layout has its words.
 
 use std::collections::HashSet;
+use std::sync::atomic::Ordering;
 
 use flake_core::ledger::host::Server;
 use flake_core::ledger::{claims, protocol};
@@ -10,10 +11,15 @@ use flake_core::{Answer, IdSource, Lanes, Layout, Node, Part, Place, Resumable, 
 mod alone;
 use alone::{Alone, NOON, SECOND};
 
-/// Begins the generator of the only session.
+/// Begins a generator that has the first lane.
 fn begin<S: IdSource>(alone: &mut Alone, source: S) -> Resumable<S> {
+    begin_with(alone, source, 0)
+}
+
+/// Begins a generator that has this lane.
+fn begin_with<S: IdSource>(alone: &mut Alone, source: S, lane: u64) -> Resumable<S> {
     let lanes = source.lanes(Part::whole(Node::new(0, 1).unwrap()), 122).unwrap();
-    let place = Place::find(alone, &source, lanes, 0).unwrap();
+    let place = Place::find(alone, &source, lanes, lane).unwrap();
     Resumable::begin(alone, source, &place).unwrap()
 }
 
@@ -127,6 +133,22 @@ fn a_new_session_knows_the_latest_tick_of_its_layout() {
     let outcome = new.next(&mut alone, |_| (NOON + SECOND, Ok(())), || 0);
     assert!(outcome.as_ref().is_ok_and(|answer| answer.wait().is_some()), "{outcome:?}");
     make(&mut new, &mut alone, (until, 1), || 0);
+}
+
+/// A lane's word that is at the end of a tick counts no ID of the next one, so a new session makes IDs of other lanes in the tick.
+#[test]
+fn a_new_session_uses_the_rest_of_a_tick_in_which_a_lane_is_used_up() {
+    let mut alone = Alone::new();
+    let twitter = built_in("twitter").unwrap();
+    let mut own = begin(&mut alone, twitter);
+    // The last step of a tick.
+    let now = NOON + SECOND + 999;
+    let Lanes { ids_per_step, steps, .. } = *own.generator.lanes();
+    make(&mut own, &mut alone, (now, ids_per_step as usize), || 0);
+    let word = alone.lines()[0].of(own.final_progress().era).load(Ordering::Relaxed);
+    assert!(word.is_multiple_of(steps * ids_per_step), "the lane must be used up");
+    let mut new = begin_with(&mut alone, twitter, 1);
+    make(&mut new, &mut alone, (now, 1), || 0);
 }
 
 #[test]

@@ -33,6 +33,17 @@ fn start_above_waits_for_a_session_that_is_making_an_id() {
     });
 }
 
+/// flake_start_above is stopped anywhere while it begins an era, and another session makes IDs of a tick that it has used before. The
+/// words of the era in force still count.
+#[test]
+fn a_session_makes_ids_while_another_one_begins_an_era() {
+    at_each_point(|stop| {
+        let above = Event::StartAbove { slot: 1, ahead: 2 * SECOND, stop: Some(stop) };
+        let go_on = Event::GoOn { slot: 1, stop: None };
+        goes_well([on(A, [make(0), Event::Pass { by: SECOND }, make(0), above, make(0), go_on, make(0)])]).stops
+    });
+}
+
 /// A session exits, and the clock goes back. The slot's next owner continues after the last ID.
 #[test]
 fn a_session_that_exits_is_continued() {
