@@ -142,8 +142,8 @@ def test_settings_of_a_database_do_not_matter(server):
 
 @pytest.mark.parametrize("role, statement", [("postgres", ""), ("postgres", 'SET ROLE "Owner";'), ("App", "")])
 def test_nobody_leaves_for_the_owner(server, role, statement):
-    """A superuser would run what the owner has put in the place of functions, or into defaults, types and views. The keys of a member
-    would not be the owner's."""
+    """A superuser would run what the owner has put in the place of functions, or into defaults, types and views. The keys of
+    a member would not be the owner's."""
     managed.install(server, user="Owner")
     managed.create_extension(server)
     server.sql('GRANT "Owner" TO "App"')
