@@ -96,10 +96,10 @@ impl Marks {
         listed.chain(self.folded.as_ref().map(Used::until)).max().unwrap_or(BEGINNING)
     }
 
-    /// Returns the sequence's last value. pg_upgrade keeps nothing else, so the value covers used time, horizons and
-    /// flake_start_above.
+    /// Returns the sequence's last value. pg_upgrade keeps nothing else, so the value covers horizons and used time, which
+    /// includes all time before the instant of flake_start_above.
     pub fn last_value(&self) -> i64 {
-        self.until().max(self.bound.instant).max(self.above)
+        self.until().max(self.bound.instant)
     }
 
     /// Returns the used time that counts for a server: what is in its own part's mark; in marks under another number of parts, because

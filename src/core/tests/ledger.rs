@@ -151,17 +151,6 @@ fn time_is_asked_for_before_it_is_used() {
     }
 }
 
-/// The clock has stepped back by half a second since.
-#[test]
-fn a_new_session_waits_for_the_latest_tick_of_its_layout() {
-    let server = One::at_noon();
-    let later = NOON + SECOND / 2;
-    assert!(server.makes(&mut server.of_sno(), NOON) && server.makes(&mut server.session(twitter()), later));
-    let [mut same, mut other] = [twitter(), built_in("si").unwrap()].map(|layout| server.session(layout));
-    assert!(!server.makes(&mut same, NOON) && server.makes(&mut same, later));
-    assert!(server.makes(&mut other, NOON), "a layout of its own has no later IDs");
-}
-
 #[test]
 fn a_session_continues_where_the_last_one_stopped() {
     let server = One::at_noon();
@@ -311,10 +300,14 @@ fn progress_of_another_era_does_not_count() {
         server.exit(&session);
         let mut next = begin(&server);
         assert!(server.makes(&mut next, NOON + 61 * SECOND));
+        let back = NOON + 60 * SECOND + SECOND / 2;
+        assert_eq!(server.makes(&mut next, back), next.final_progress().goes_back, "the era knows of no later clock");
         // The slot learns of the new era when a session of it exits, before one of the old era does.
         server.exit(&next);
         server.exit(&session);
-        assert!(server.makes(&mut begin(&server), NOON + 62 * SECOND));
+        let mut last = begin(&server);
+        assert!(!server.makes(&mut last, back), "a session of this era has stopped there");
+        assert!(server.makes(&mut last, NOON + 62 * SECOND));
     }
 }
 

@@ -233,6 +233,23 @@ fn sessions_wait_for_horizons_that_another_database_knows() {
     assert_eq!((until, protocol::wait_of_start(&new, until)), (bound, FAR));
 }
 
+/// A session asks for a horizon in a database whose page does not have the bound of the old primary, before it reads one that does.
+#[test]
+fn horizons_that_only_the_file_knows_bind_a_promoted_server() {
+    let (mut old, _) = primary();
+    let of_another = old.page.clone();
+    old.at(NOON + SECOND);
+    protocol::bind(&mut old).unwrap();
+    let bound = protocol::marks_of(&old.page).unwrap().bound.instant;
+    let mut new = standby(&old).promoted();
+    new.page = of_another;
+    new.at(NOON + SECOND);
+    protocol::bind(&mut new).unwrap();
+    let mut own = session(&mut new);
+    assert_eq!(makes(&mut new, &mut own, bound - 1), None);
+    assert!(makes(&mut new, &mut own, bound).is_some());
+}
+
 /// It leaves the file and the page behind, and begins at timeline 1 again.
 #[test]
 fn ids_after_pg_upgrade_are_above_the_last_value() {

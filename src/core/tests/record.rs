@@ -212,6 +212,23 @@ fn a_horizon_is_announced_in_time_that_is_on_disk() {
     assert_eq!(newest(new.file.borrow().as_ref().unwrap()).unwrap().0.0.bound.instant, NOON + AHEAD);
 }
 
+/// A clock that was ahead and accepted is ahead again. Once it is right, IDs return into the gap, also after a crash.
+#[test]
+fn a_horizon_is_not_announced_above_a_gap_that_ids_can_return_into() {
+    let mut alone = alone();
+    grant(&mut alone, 3600);
+    alone.at(NOON + 60 * SECOND);
+    protocol::accept(&mut alone).unwrap();
+    alone.at(NOON + HOUR + SECOND);
+    let horizon = protocol::bind(&mut alone).unwrap();
+    assert_eq!(horizon, NOON + 60 * SECOND + AHEAD);
+    let mut alone = alone.restarted();
+    alone.at(horizon);
+    protocol::begin(&mut alone, false).unwrap();
+    let ledger = alone.lock(|state| state.ledger).unwrap();
+    assert!(ledger.time.is_open_at(horizon), "IDs return into the gap: {:?}", ledger.time);
+}
+
 /// pg_upgrade keeps nothing else of flake_mark.
 #[test]
 fn the_last_value_is_not_below_horizons() {

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::sync::atomic::Ordering;
 
 use flake_core::ledger::host::Server;
+use flake_core::ledger::part_time::AHEAD;
 use flake_core::ledger::{claims, protocol};
 use flake_core::sno::UNIT;
 use flake_core::{Answer, IdSource, Lanes, Layout, Node, Part, Place, Resumable, SequenceRule, SnoSource, built_in};
@@ -73,6 +74,21 @@ fn an_adopted_rule_is_followed_in_a_new_era() {
     assert_eq!(own.next(&mut alone, |_| (end, Ok(())), || 0), Ok(Answer::Exhausted));
 }
 
+/// flake_start_above does not wait for a session that is admitted after it has looked at the transactions. The session drops the
+/// rest of its block.
+#[test]
+fn an_era_that_ends_before_a_session_is_admitted_is_over_for_it() {
+    let (mut alone, now) = (Alone::new(), NOON + SECOND);
+    let mut own = begin(&mut alone, built_in("twitter").unwrap());
+    make(&mut own, &mut alone, (now, 5), || 0);
+    assert!(own.generator.clone().next_taken(now, || 0).is_some(), "IDs of the block must be left");
+    let admit = |host: &mut Alone| {
+        protocol::start_above(host, NOON + 10 * SECOND).unwrap();
+        (now, Ok(()))
+    };
+    assert_eq!(own.next(&mut alone, admit, || 0), Ok(Answer::ClockBehind { until: NOON + 10 * SECOND }));
+}
+
 /// Another session has read a later instant, and has taken the next tick's first ID.
 fn behind(alone: &mut Alone) -> Resumable<&'static Layout> {
     let twitter = built_in("twitter").unwrap();
@@ -122,17 +138,21 @@ fn a_clock_that_stands_is_not_waited_for_without_end() {
     assert_eq!(readings, 5000);
 }
 
-/// A session that begins after the clock has stepped back waits for the lane's last ID as the others do.
+/// A session that begins after the clock has stepped back waits for the layout's last ID as the others do, although its own lane
+/// has no IDs yet.
 #[test]
 fn a_new_session_knows_the_latest_tick_of_its_layout() {
     let mut alone = Alone::new();
     behind(&mut alone);
     alone.at(NOON + SECOND);
-    let mut new = begin(&mut alone, built_in("twitter").unwrap());
+    let mut new = begin_with(&mut alone, built_in("twitter").unwrap(), 1);
     let until = NOON + SECOND + 1000;
     let outcome = new.next(&mut alone, |_| (NOON + SECOND, Ok(())), || 0);
     assert!(outcome.as_ref().is_ok_and(|answer| answer.wait().is_some()), "{outcome:?}");
     make(&mut new, &mut alone, (until, 1), || 0);
+    // A layout with other bits has no later IDs.
+    let mut other = begin_with(&mut alone, built_in("si").unwrap(), 1);
+    make(&mut other, &mut alone, (NOON + SECOND, 1), || 0);
 }
 
 /// A lane's word that is at the end of a tick counts no ID of the next one, so a new session makes IDs of other lanes in the tick.
@@ -234,4 +254,36 @@ fn partitions_of_callers_share_words() {
         make(&mut session, &mut alone, (later, 1), 0);
     }
     assert_eq!(claims::lanes_in_use(alone.shared()), sessions[0].generator.lanes().count);
+}
+
+/// A session makes snos in a partition of the caller's, and later automatic ones. The words keep the progress of the former.
+#[test]
+fn a_slot_keeps_the_progress_of_automatic_snos_only() {
+    let mut alone = Alone::new();
+    protocol::join(&mut alone).unwrap();
+    let mut of_caller = begin(&mut alone, SnoSource { partition: Some(7) });
+    let mut automatic = begin(&mut alone, SnoSource { partition: None });
+    make(&mut of_caller, &mut alone, (NOON + SECOND, 1), 0);
+    make(&mut automatic, &mut alone, (NOON + 2 * SECOND, 1), 0);
+    let all = [automatic.final_progress(), of_caller.final_progress()];
+    protocol::leave(&mut alone, Some(&all));
+    let mut next = begin(&mut alone, SnoSource { partition: None });
+    let outcome = next.next(&mut alone, |_| (NOON + 2 * SECOND, Ok(())), 0);
+    assert_eq!(outcome, Ok(Answer::Wait { until: NOON + 2 * SECOND + UNIT }), "the unit has a sno already");
+}
+
+/// A unit of sno begins in used time and ends after it. A server that has lost its memory makes no sno in it, also when the clock
+/// steps back there.
+#[test]
+fn a_unit_that_begins_in_used_time_is_not_gone_back_to() {
+    let mut alone = Alone::new();
+    let mut own = begin(&mut alone, SnoSource { partition: None });
+    make(&mut own, &mut alone, (NOON + 3600 * SECOND + UNIT / 2, 1), 0);
+    let mut alone = alone.restarted();
+    let mut new = begin(&mut alone, SnoSource { partition: None });
+    let unit = NOON + 3600 * SECOND + AHEAD;
+    make(&mut new, &mut alone, (unit + UNIT, 1), 0);
+    alone.at(unit + UNIT - 1);
+    let outcome = new.next(&mut alone, |_| (unit + UNIT - 1, Ok(())), 0);
+    assert_eq!(outcome, Ok(Answer::ClockBehind { until: unit + UNIT }));
 }

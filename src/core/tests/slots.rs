@@ -81,6 +81,7 @@ fn progress_counts_in_its_era_only() {
     store(&mut slot, 0, NOON + 40);
     slot.abandon(0, NOON + 600);
     assert_eq!(slot.start(1, NOON + 2).resumed, Some(progress(NOON + 30)));
+    slot.abandon(1, NOON + 900);
     slot.abandon(2, NOON + 600);
     assert_eq!(slot.start(2, NOON + 2), Start { free_from: NOON + 600, resumed: None });
 }

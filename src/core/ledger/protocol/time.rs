@@ -67,13 +67,8 @@ pub fn begin<H: SlotOwner>(host: &mut H, goes_back: bool) -> Result<Beginning, H
     };
     let start =
         if goes_back { host.slot(|slot| slot.start(era, floor)) } else { Start { free_from: floor, resumed: None } };
-    // A generator that resumes may make its next ID without asking for time.
-    let is_in_page = if start.resumed.is_some() {
-        raise_page(host, page)?;
-        true
-    } else {
-        page.exists && ledger.is_in(&page.marks, host.now())
-    };
+    // A generator without a window asks for time, whether it resumes or not, and then the page is written.
+    let is_in_page = page.exists && ledger.is_in(&page.marks, host.now());
     let window = if is_in_page { without_reserve(open) } else { Window::NONE };
     Ok(Beginning { start, era, window })
 }
