@@ -7,6 +7,7 @@ import pytest
 
 from bouncer import bouncer, load
 from clients import MAKE, Made
+from memory import peak_memory
 from standing_clock import at, cancelled
 from waiting import cancelled_once, wait_until
 
@@ -181,6 +182,17 @@ def test_all_layouts_and_many_partitions_in_one_slot_make_no_id_twice(server):
                     made[call].append(id)
     for call, ids in made.items():
         assert len(set(ids)) == 60, call
+
+
+def test_a_session_keeps_one_generator_for_each_layout_and_partition(server):
+    """Only a few are at hand without a lookup. A session that did not find the others would make them again and again."""
+    names = [name for name, in server.sql(GENERATING)]
+    calls = ", ".join([f"flake_next('{name}')::text" for name in names] + [f"sno_next(0, {n})::text" for n in range(20)])
+    with server.connect() as db:
+        db.execute(f"SELECT {calls} FROM generate_series(1, 100)")
+        before = peak_memory(db)
+        db.execute(f"SELECT count(*) FROM (SELECT {calls} FROM generate_series(1, 4000) OFFSET 0) s")
+        assert peak_memory(db) - before < 5
 
 
 def test_a_thousand_connections_make_ids_or_get_an_error_at_once(servers):
