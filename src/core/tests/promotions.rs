@@ -81,6 +81,9 @@ fn only_ids_of_an_earlier_primarys_sessions_show_that_the_clock_is_behind() {
         let page = of(Author { part: (part, 16), ..ME }, Used::before(NOON + HOUR));
         let is_earlier = [0, 1, 3].contains(&part);
         assert_eq!(new.behind(&page, NOON), is_earlier.then_some(NOON + HOUR - AHEAD), "{part}");
+        // It is said once, before the first window.
+        let granted = new.granted(NOON + SECOND, NOON + SECOND + 1).unwrap();
+        assert_eq!(granted.behind(&page, NOON + SECOND), None, "{part}");
     }
 }
 
