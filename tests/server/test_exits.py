@@ -14,13 +14,15 @@ from waiting import wait_until
 WAITING = "SELECT pid FROM pg_stat_activity WHERE pid = ANY (%s) AND wait_event_type = 'Extension'"
 
 
-def test_sessions_that_end_while_they_ask_for_time_give_it_up(own_servers):
-    """These sessions store no progress. The next owners of their slots use no time that was granted by then."""
+@pytest.mark.parametrize("call", ["flake_next('twitter')", "sno_next()"])
+def test_sessions_that_end_while_they_ask_for_time_give_it_up(own_servers, call):
+    """Sessions that end in the middle of a sno store no progress, and the next owners of their slots use no time that was granted
+    by then. Sessions that end in the middle of another ID store the progress of their snos."""
     server, made = server_at_0(own_servers), Made()
 
     def ask(db):
         with pytest.raises(psycopg.Error):
-            db.execute("SELECT flake_next('twitter')")
+            db.execute(f"SELECT {call}")
 
     with sessions(server) as dbs, concurrent.futures.ThreadPoolExecutor(SESSIONS) as pool:
         for db in dbs:

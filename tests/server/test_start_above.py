@@ -4,7 +4,7 @@ import psycopg
 import pytest
 
 from clients import Load, Made
-from standing_clock import cancelled, server_at_0
+from standing_clock import REFUSED, at, cancelled, server_at_0
 
 HOUR_AHEAD = "flake_max(clock_timestamp() + interval '1 hour', 'twitter')"
 
@@ -38,6 +38,25 @@ def test_batches_are_above(server):
         id = server.value("SELECT flake_max(clock_timestamp() + interval '0.5 s', 'twitter')")
         above(server, id)
         assert db.execute("SELECT min(id) FROM flake_batch('twitter', 10) id").fetchone()[0] > id
+
+
+@pytest.mark.parametrize(("ids", "is_above"), [
+    ("flake_batch('twitter', %s)", "%s > flake_max(%s, 'twitter')"),
+    ("flake_next('twitter') FROM generate_series(1, %s)", "%s > flake_max(%s, 'twitter')"),
+    ("sno_next() FROM generate_series(1, %s)", "%s::sno > sno_max(%s)"),
+], ids=["batch", "next", "sno"])  # fmt: skip
+def test_sessions_leave_what_they_have_taken(own_servers, ids, is_above):
+    """While the clock stands, it does not pass the rest of a session's block. The lanes of snos belong to the session alone."""
+    server = server_at_0(own_servers)
+    with server.connect() as db:
+        db.execute(f"SELECT {ids}", (5,))
+        instant = server.value("SELECT clock_timestamp() + interval '0.5 s'")
+        above(server, f"flake_max('{instant}', 'twitter')")
+        with cancelled(db), pytest.raises(REFUSED):
+            db.execute(f"SELECT {ids}", (1,))
+        server.set_clock(at(4))
+        id, = db.execute(f"SELECT {ids}", (1,)).fetchone()
+        assert server.value(f"SELECT {is_above}", id, instant)
 
 
 def test_it_waits_for_a_session_that_is_in_a_long_tick(server):
