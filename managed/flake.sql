@@ -21,8 +21,8 @@ BEGIN
     PERFORM pg_catalog.set_config('search_path', 'flake, pg_temp', true);
 END $$;
 
--- Names in a body of PL/pgSQL are looked up when it runs: such a function sets its search_path, or is called by ones that do. It costs too
--- much in flake.known, which only compares texts. A session's TimeZone can give 'UTC' another meaning, so times are at interval '0'.
+-- Names in a body of PL/pgSQL are looked up when it runs: such a function sets its search_path, or is called by ones that do. Setting it
+-- would cost too much in flake.known, which only compares texts.
 
 -- Layouts ----------------------------------------------------------------------------------------------------------------
 
@@ -157,6 +157,7 @@ BEGIN
 END $$;
 
 -- An instant of microseconds since 1970. Days and the rest are added apart, since an interval times a number is exact for these only.
+-- Times are at interval '0', as a session's TimeZone can define an abbreviation "UTC" of its own.
 CREATE FUNCTION flake.instant(microseconds bigint) RETURNS timestamptz IMMUTABLE STRICT PARALLEL SAFE LANGUAGE sql
     RETURN (timestamp '1970-01-01' + microseconds / 86400000000 * interval '1 day'
             + microseconds % 86400000000 * interval '1 microsecond') AT TIME ZONE interval '0';
@@ -974,7 +975,7 @@ BEGIN
     THEN
         RAISE 'privileges of the functions for public IDs were lost' USING ERRCODE = '55000',
             DETAIL = 'Every role could open public IDs, as after a restore without privileges.',
-            HINT = 'REVOKE EXECUTE ON FUNCTION flake_seal(bigint, text), flake_seal_uuid(bigint, text), flake_unseal(uuid, text), flake_unseal(text, text) FROM PUBLIC; GRANT it to the roles that seal and open.';
+            HINT = 'REVOKE EXECUTE ON FUNCTION flake_seal(bigint, text), flake_seal_uuid(bigint, text), flake_unseal(uuid, text), flake_unseal(text, text) FROM PUBLIC; GRANT EXECUTE again to the roles that seal and open.';
     END IF;
     IF secret IS NULL THEN
         PERFORM flake.unknown_key(key);

@@ -12,7 +12,7 @@
 --
 --   SELECT flake_extension.flake_start_above(flake_extension.flake_min(pg_catalog.now(), 'twitter'), 'twitter');
 
-BEGIN;
+BEGIN ISOLATION LEVEL READ COMMITTED;
 SET LOCAL search_path = pg_catalog, pg_temp;
 
 DO $$
@@ -65,6 +65,8 @@ BEGIN
         PERFORM pg_sleep(extract(epoch FROM latest - clock_timestamp()));
     END LOOP;
 
+    -- A key that somebody is creating moves too.
+    LOCK TABLE flake.key;
     FOR f IN SELECT name, secret, layout FROM ONLY flake.key LOOP
         -- With all arguments: a function of fewer could be another role's.
         EXECUTE format('SELECT %s.flake_import_key($1, $2, $3, false)', place) USING f.name, f.secret, f.layout;

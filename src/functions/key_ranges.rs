@@ -118,8 +118,7 @@ fn now() -> i64 {
 
 /// Returns the first ID of the first tick that begins at the instant or after it. IDs of the tick before can exist.
 fn first_since(layout: &Layout, at: i64) -> i64 {
-    let id = layout.since(at).or_raise();
-    id.unwrap_or_else(|| layout.min_at(at.saturating_add(layout.tick_length())).or_raise()) as i64
+    layout.min_at(at.saturating_add(layout.tick_length() - 1)).or_raise() as i64
 }
 
 fn time(layout: &Layout, id: i64) -> Option<TimestampWithTimeZone> {

@@ -94,6 +94,19 @@ def test_sessions_that_insert_meanwhile_make_no_id_twice(server):
     assert server.value("SELECT count(*) = count(DISTINCT id) AND count(*) > 3000 FROM made")
 
 
+def test_a_key_that_is_created_meanwhile_moves(server):
+    server.sql("ALTER DATABASE postgres SET default_transaction_isolation = 'repeatable read'")
+    managed.create_extension(server)
+    with server.connect() as creator, server.connect() as db:
+        creator.execute("BEGIN; SELECT flake_create_key('usr', 'twitter')")
+        sealed, = creator.execute("SELECT flake_seal(42, 'usr')").fetchone()
+        with Background(lambda: db.execute(managed.LEAVING.read_text())):
+            waits = "SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = 'flake.key'::regclass"
+            wait_until(lambda: server.value(waits))
+            creator.execute("COMMIT")
+    assert server.value("SELECT flake_unseal(%s, 'usr')", sealed) == 42
+
+
 def test_it_waits_for_ids_of_the_future(server):
     far = server.value("SELECT flake_min(now() + interval '10 min', 'si')")
     server.sql("SELECT flake_start_above(%s, 'si')", far)

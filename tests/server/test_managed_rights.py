@@ -4,6 +4,7 @@ import psycopg
 import pytest
 
 import managed
+import pages
 
 # Functions and operators that fit the types of calls better than PostgreSQL's own, and a function of this edition's name.
 PLANTED = """
@@ -197,6 +198,7 @@ def test_no_name_in_a_body_is_looked_up_in_the_path_of_a_caller(server):
 def test_a_client_that_reads_nothing_holds_no_lock(server):
     """The server would wait for it at a message that it sends while the lock is held."""
     managed.install(server, user="Owner")
+    server.sql('GRANT "Owner" TO "App"')
     sent = []
     with server.connect(user="App") as db:
         db.add_notice_handler(lambda diag: sent.append(diag.message_primary))
@@ -205,6 +207,9 @@ def test_a_client_that_reads_nothing_holds_no_lock(server):
         assert [text for text in sent if text.startswith("AbortSubTransaction")]
         sent.clear()
         assert db.execute("SELECT flake_next('twitter') > 0").fetchone() == (True,)
+        assert sent and not [text for text in sent if "SubTransaction" in text]
+        sent.clear()
+        db.execute('SET ROLE "Owner"; SELECT flake_start_above(1, \'twitter\')')
         assert sent and not [text for text in sent if "SubTransaction" in text]
 
 
@@ -220,11 +225,17 @@ def test_a_dump_without_privileges_lets_nobody_open(server, tmp_path):
     for role in ("mallory", "postgres"):
         with server.connect(dbname="copy", user=role) as db, pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState) as error:
             db.execute(opens)
-    with server.connect(dbname="copy") as db:
-        db.execute(error.value.diag.message_hint.split(";")[0])
-        assert db.execute(opens).fetchone() == (42,)
+    reads = "SELECT (flake_decode(42)).layout"
     with server.connect(dbname="copy", user="mallory") as db, pytest.raises(psycopg.errors.InsufficientPrivilege):
-        db.execute(opens)
+        db.execute(reads)
+    with server.connect(dbname="copy") as db:
+        assert "REVOKE EXECUTE ON FUNCTION flake_seal(bigint, text)" in error.value.diag.message_hint
+        db.execute(next(code for code in pages.recipe(managed.PAGE, "Dumps, copies, upgrades") if "REVOKE" in code))
+        assert db.execute(opens).fetchone() == (42,)
+    with server.connect(dbname="copy", user="mallory") as db:
+        assert db.execute(reads).fetchone() == ("twitter",)
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            db.execute(opens)
 
 
 def test_secrets_stay_where_they_are_when_pgcrypto_is_dropped(server):
