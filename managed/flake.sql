@@ -965,18 +965,24 @@ BEGIN
     END IF;
 END $$;
 
+-- Refuses to seal if all roles may, as after a restore without privileges, which lacks the REVOKEs at the end of this file.
+CREATE FUNCTION flake.require_privileges() RETURNS void STABLE LANGUAGE plpgsql AS $$
+BEGIN
+    IF EXISTS (SELECT FROM pg_proc p
+               WHERE p.proname IN ('flake_seal', 'flake_seal_uuid', 'flake_unseal') AND p.pronargs = 2 AND p.prosecdef
+                   AND pg_get_userbyid(p.proowner) = current_user AND has_function_privilege('public', p.oid, 'EXECUTE'))
+    THEN
+        RAISE 'all roles may seal and open public IDs' USING ERRCODE = '55000',
+            DETAIL = 'PUBLIC may execute these functions, as after a restore without privileges.',
+            HINT = 'REVOKE EXECUTE ON FUNCTION flake_seal(bigint, text), flake_seal_uuid(bigint, text), flake_unseal(uuid, text), flake_unseal(text, text) FROM PUBLIC; GRANT EXECUTE again to the roles that seal and open.';
+    END IF;
+END $$;
+
 CREATE FUNCTION flake.secret(key text) RETURNS bytea STABLE STRICT LANGUAGE plpgsql AS $$
 DECLARE
     secret bytea := (SELECT k.secret FROM flake.key k WHERE k.name = key);
 BEGIN
-    -- A restored dump without privileges has none of the REVOKEs at the end of this file.
-    IF EXISTS (SELECT FROM pg_proc p WHERE p.proname IN ('flake_seal', 'flake_seal_uuid', 'flake_unseal') AND p.prosecdef
-               AND p.proacl IS NULL AND pg_get_userbyid(p.proowner) = current_user)
-    THEN
-        RAISE 'privileges of the functions for public IDs were lost' USING ERRCODE = '55000',
-            DETAIL = 'Every role could open public IDs, as after a restore without privileges.',
-            HINT = 'REVOKE EXECUTE ON FUNCTION flake_seal(bigint, text), flake_seal_uuid(bigint, text), flake_unseal(uuid, text), flake_unseal(text, text) FROM PUBLIC; GRANT EXECUTE again to the roles that seal and open.';
-    END IF;
+    PERFORM flake.require_privileges();
     IF secret IS NULL THEN
         PERFORM flake.unknown_key(key);
     END IF;

@@ -1,16 +1,20 @@
 -- From managed/flake.sql to the extension, where it can be installed by now. A superuser creates the extension:
 --
---   CREATE SCHEMA flake_extension; GRANT USAGE ON SCHEMA flake_extension TO PUBLIC; CREATE EXTENSION flake SCHEMA flake_extension;
+--   SET ROLE NONE; CREATE SCHEMA flake_extension; CREATE EXTENSION flake SCHEMA flake_extension;
+--   GRANT USAGE ON SCHEMA flake_extension TO pg_database_owner;
 --
--- Then the owner of this edition runs this file. A superuser does not, as some of what the file calls can be written by others:
+-- Then the owner of this edition, who owns the database, connects and runs this file. Nobody else does, as some of what the file calls
+-- can be written by the owner. Until then, no other role makes IDs by the extension:
 --
 --   psql -v ON_ERROR_STOP=1 -f to_extension.sql
 --
 -- Every function keeps its OID and calls the extension from now on. So defaults, generated columns, indexes, partition keys, CHECKs
 -- and views stay as they are. The file waits until transactions that have made IDs end, and keeps others from making IDs meanwhile.
--- At last the superuser lets the server make no ID of the time before, even if its clock is set back:
+-- At last the superuser lets the server make no ID of the time before, even if its clock is set back. In these commands, the owner
+-- may not have made the schema, nor may a setting of the database have set the owner's role:
 --
---   SELECT flake_extension.flake_start_above(flake_extension.flake_min(pg_catalog.now(), 'twitter'), 'twitter');
+--   SET ROLE NONE; SELECT flake_extension.flake_start_above(flake_extension.flake_min(pg_catalog.now(), 'twitter'), 'twitter');
+--   GRANT USAGE ON SCHEMA flake_extension TO PUBLIC;
 
 BEGIN ISOLATION LEVEL READ COMMITTED;
 SET LOCAL search_path = pg_catalog, pg_temp;
@@ -25,6 +29,10 @@ DECLARE
                  WHERE proname = 'flake_set_node' AND proargtypes = '23 23' AND proowner = owner LIMIT 1);
     latest timestamptz;
     ends timestamptz;
+    node text;
+    new_node text;
+    kind text;
+    names text;
     l record;
     f record;
     result text;
@@ -33,14 +41,13 @@ BEGIN
         RAISE 'the extension, or this edition, is not in this database' USING ERRCODE = '55000',
             HINT = 'CREATE SCHEMA flake_extension; CREATE EXTENSION flake SCHEMA flake_extension;';
     END IF;
-    -- A superuser who has set another role can be set back by what is called.
-    IF (SELECT current_user <> o.rolname OR s.rolsuper AND NOT o.rolsuper FROM pg_roles o, pg_roles s
-        WHERE o.oid = owner AND s.rolname = session_user)
-    THEN
-        RAISE 'must be owner of the schema flake' USING ERRCODE = '42501',
-            DETAIL = format('The owner is role "%s". A superuser who is not the owner would run what that role has written.', pg_get_userbyid(owner)),
-            HINT = 'Connect as this role, or as a member of it that sets it.';
+    -- Who has set another role, or another session's role, can be set back by what is called.
+    IF owner <> (SELECT usesysid FROM pg_stat_activity WHERE pid = pg_backend_pid()) THEN
+        RAISE 'must be connected as owner of the schema flake' USING ERRCODE = '42501',
+            DETAIL = format('The owner is role "%s". Another role would run what that role has written.', pg_get_userbyid(owner)),
+            HINT = 'Connect as this role.';
     END IF;
+    PERFORM flake.require_privileges();
 
     -- Sessions that still have the old functions in their plans may make no more IDs: they fail, and succeed when they try again.
     -- ALTER SEQUENCE waits for all transactions that have used a sequence.
@@ -64,6 +71,15 @@ BEGIN
     WHILE clock_timestamp() < latest LOOP
         PERFORM pg_sleep(extract(epoch FROM latest - clock_timestamp()));
     END LOOP;
+
+    -- By now the library has read its settings. Another number would make the IDs of another server.
+    SELECT format('%s of %s', node_id, node_count), format('%s of %s', current_setting('flake.node_id'), current_setting('flake.node_count'))
+        INTO node, new_node FROM flake.installation();
+    IF node <> new_node THEN
+        RAISE 'this edition is node %, and the server is node %', node, new_node USING ERRCODE = '55000',
+            DETAIL = 'The server would make IDs of another node.',
+            HINT = 'Set flake.node_id and flake.node_count in the server''s configuration, and restart it.';
+    END IF;
 
     -- A key that somebody is creating moves too.
     LOCK TABLE flake.key;
@@ -97,8 +113,16 @@ BEGIN
     EXECUTE format('CREATE OR REPLACE VIEW %s.flake_layouts AS SELECT * FROM %s.flake_layouts', own, place);
 
     EXECUTE format('DROP FUNCTION %s.flake_set_node(integer, integer)', own);
-    SET LOCAL client_min_messages = warning;
-    DROP SCHEMA flake CASCADE;
+    -- Without CASCADE, which would drop columns and defaults that still use a function of the schema.
+    FOR kind, names IN
+        SELECT * FROM (SELECT 'FUNCTION', string_agg(oid::regprocedure::text, ', ') FROM pg_proc WHERE pronamespace = 'flake'::regnamespace
+            UNION ALL SELECT CASE relkind WHEN 'S' THEN 'SEQUENCE' WHEN 'c' THEN 'TYPE' ELSE 'TABLE' END, string_agg(oid::regclass::text, ', ')
+            FROM pg_class WHERE relnamespace = 'flake'::regnamespace AND relkind IN ('S', 'c', 'r') GROUP BY relkind) d(kind, names)
+        ORDER BY d.kind
+    LOOP
+        EXECUTE format('DROP %s %s', kind, names);
+    END LOOP;
+    DROP SCHEMA flake;
 END $$;
 
 COMMIT;

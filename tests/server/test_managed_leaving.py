@@ -98,6 +98,7 @@ def test_a_key_that_is_created_meanwhile_moves(server):
     server.sql("ALTER DATABASE postgres SET default_transaction_isolation = 'repeatable read'")
     managed.create_extension(server)
     with server.connect() as creator, server.connect() as db:
+        db.execute("SET lock_timeout = '20s'")
         creator.execute("BEGIN; SELECT flake_create_key('usr', 'twitter')")
         sealed, = creator.execute("SELECT flake_seal(42, 'usr')").fetchone()
         with Background(lambda: db.execute(managed.LEAVING.read_text())):
@@ -105,6 +106,35 @@ def test_a_key_that_is_created_meanwhile_moves(server):
             wait_until(lambda: server.value(waits))
             creator.execute("COMMIT")
     assert server.value("SELECT flake_unseal(%s, 'usr')", sealed) == 42
+
+
+@pytest.mark.parametrize("using", [
+    "CREATE TABLE t (id bigint, at timestamptz GENERATED ALWAYS AS (flake.start_of(id, 'twitter')) STORED)",
+    "CREATE TABLE t (d flake.division)", "CREATE TABLE t (id bigint DEFAULT nextval('flake.si'))",
+    "CREATE TABLE t (id bigint DEFAULT flake_next('si')); CREATE ROLE other; ALTER FUNCTION flake_next(text) OWNER TO other",
+])  # fmt: skip
+def test_nothing_that_uses_the_edition_is_dropped(server, using):
+    server.sql(using)
+    managed.create_extension(server)
+    columns = """SELECT count(*), count(*) FILTER (WHERE atthasdef) FROM pg_attribute
+                 WHERE attrelid = 't'::regclass AND NOT attisdropped"""
+    before = server.sql(columns)
+    with pytest.raises(psycopg.errors.DependentObjectsStillExist):
+        server.sql(managed.LEAVING.read_text())
+    assert server.sql(columns) == before
+    assert server.value("SELECT flake_next('twitter') > 0")
+
+
+def test_the_server_must_be_the_node_of_the_edition(own_servers):
+    server = own_servers("flake.node_id=1", "flake.node_count=4", extension=False)
+    managed.install(server, node=(2, 4))
+    managed.create_extension(server)
+    with pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState, match="node 2 of 4, and the server is node 1 of 4"):
+        server.sql(managed.LEAVING.read_text())
+    server.sql("SELECT flake_set_node(1, 4)")
+    managed_ids = server.sql("SELECT flake_batch('twitter', 3)")
+    server.sql(managed.LEAVING.read_text())
+    assert server.sql("SELECT flake_batch('twitter', 3)") > managed_ids
 
 
 def test_it_waits_for_ids_of_the_future(server):

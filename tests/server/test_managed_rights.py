@@ -1,5 +1,7 @@
 """managed/flake.sql and managed/to_extension.sql run nothing that others have written: by the owner, or by a superuser."""
 
+import subprocess
+
 import psycopg
 import pytest
 
@@ -141,17 +143,43 @@ def test_settings_of_a_database_do_not_matter(server):
         assert len(db.execute("SELECT FROM flake_batch('twitter', 3)").fetchall()) == 3
 
 
-@pytest.mark.parametrize("role, statement", [("postgres", ""), ("postgres", 'SET ROLE "Owner";'), ("App", "")])
+@pytest.mark.parametrize("role, statement", [
+    ("postgres", ""), ("postgres", 'SET ROLE "Owner";'), ("postgres", 'SET SESSION AUTHORIZATION "Owner";'), ("App", ""),
+    ("App", 'SET ROLE "Owner";'),
+])  # fmt: skip
 def test_nobody_leaves_for_the_owner(server, role, statement):
-    """A superuser would run what the owner has put in the place of functions, or into defaults, types and views. The keys of
-    a member would not be the owner's."""
+    """They would run what the owner has put in the place of functions, or into defaults, types and views, and that can set the
+    role back. The keys of a member would not be the owner's."""
     managed.install(server, user="Owner")
     managed.create_extension(server)
     server.sql('GRANT "Owner" TO "App"')
-    with pytest.raises(psycopg.errors.InsufficientPrivilege, match="must be owner of the schema flake"):
+    with pytest.raises(psycopg.errors.InsufficientPrivilege, match="must be connected as owner of the schema flake"):
         act(server, role, statement + managed.LEAVING.read_text())
-    act(server, "App", 'SET ROLE "Owner";' + managed.LEAVING.read_text())
+    act(server, "Owner", managed.LEAVING.read_text())
     act(server, "App", "SELECT flake_next('twitter')")
+
+
+@pytest.mark.parametrize("prepared", ["CREATE SCHEMA flake_extension", 'ALTER DATABASE postgres SET role = "Owner"'])
+def test_a_superuser_begins_and_ends_with_nothing_of_the_owners(server, prepared):
+    """The owner of the schema could put other functions in the place of those that the superuser calls at last."""
+    managed.install(server, user="Owner")
+    act(server, "Owner", prepared)
+    if "SCHEMA" in prepared:
+        pytest.raises(subprocess.CalledProcessError, managed.create_extension, server)
+        assert server.value("SELECT count(*) FROM pg_extension WHERE extname = 'flake'") == 0
+    else:
+        managed.leave(server, "Owner")
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            act(server, "Owner", "ALTER SCHEMA flake_extension RENAME TO theirs")
+
+
+def test_other_roles_make_no_ids_by_the_extension_while_the_edition_makes_them(server):
+    managed.install(server, user="Owner")
+    managed.create_extension(server)
+    with pytest.raises(psycopg.errors.InsufficientPrivilege):
+        act(server, "App", "SELECT flake_extension.flake_next('twitter')")
+    act(server, "Owner", managed.LEAVING.read_text())
+    act(server, "App", "SELECT flake_next('twitter'), (flake_decode(1)).worker, flake_batch('si', 3)", "TABLE flake_layouts")
 
 
 def test_leaving_calls_and_replaces_no_function_of_others(server):
@@ -213,18 +241,27 @@ def test_a_client_that_reads_nothing_holds_no_lock(server):
         assert sent and not [text for text in sent if "SubTransaction" in text]
 
 
-def test_a_dump_without_privileges_lets_nobody_open(server, tmp_path):
+@pytest.mark.parametrize("given", ["postgres", '"App"'])
+def test_a_dump_without_privileges_lets_nobody_open(server, tmp_path, given):
     managed.install(server, user="Owner")
     act(server, "Owner", "SELECT flake_create_key('usr', 'twitter')")
     with server.connect(user="Owner") as db:
         sealed, = db.execute("SELECT flake_seal(42, 'usr')").fetchone()
     server.sql("CREATE DATABASE copy")
+    # They are given to new functions, which have a list of privileges then.
+    act(server, "postgres", 'ALTER DATABASE copy OWNER TO "Owner"')
+    server.run("psql", "-X", "-q", "-d", "copy", "-c", f"ALTER DEFAULT PRIVILEGES GRANT EXECUTE ON FUNCTIONS TO {given}")
     server.run("pg_dump", "--no-owner", "--no-privileges", "-f", tmp_path / "dump", "postgres")
     server.run("psql", "-X", "-q", "-v", "ON_ERROR_STOP=1", "-d", "copy", "-f", tmp_path / "dump")
     opens = f"SELECT flake_unseal('{sealed}', 'usr')"
     for role in ("mallory", "postgres"):
         with server.connect(dbname="copy", user=role) as db, pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState) as error:
             db.execute(opens)
+    # Nor after the functions call the extension.
+    with server.connect(dbname="copy") as db:
+        db.execute("CREATE SCHEMA flake_extension; CREATE EXTENSION flake SCHEMA flake_extension")
+        with pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState, match="all roles may seal"):
+            db.execute(managed.LEAVING.read_text())
     reads = "SELECT (flake_decode(42)).layout"
     with server.connect(dbname="copy", user="mallory") as db, pytest.raises(psycopg.errors.InsufficientPrivilege):
         db.execute(reads)
