@@ -17,6 +17,11 @@ BEGIN
     IF pg_catalog.current_schema() IS NULL THEN
         RAISE 'no schema of the search_path exists' USING ERRCODE = '3F000', HINT = 'SET search_path = public;';
     END IF;
+    IF current_user = 'flake' THEN
+        RAISE 'role "flake" cannot own this edition' USING ERRCODE = '55000',
+            DETAIL = 'It would create its own tables in the schema "flake", which is the first of its search_path.',
+            HINT = 'Run this file as another role.';
+    END IF;
     PERFORM pg_catalog.set_config('flake_edition.schema', pg_catalog.current_schema()::text, true);
     PERFORM pg_catalog.set_config('search_path', 'flake, pg_temp', true);
 END $$;
@@ -939,11 +944,18 @@ BEGIN
         RAISE 'extension "pgcrypto" does not exist' USING ERRCODE = '55000', DETAIL = 'Public IDs are enciphered by its AES.',
             HINT = 'CREATE EXTENSION pgcrypto;';
     END IF;
-    -- Its schema differs from database to database, and its owner may drop it and put other functions there.
+    -- Its schema differs from database to database.
     EXECUTE format('CREATE OR REPLACE FUNCTION flake.encipher(block bytea, secret bytea) RETURNS bytea IMMUTABLE LANGUAGE sql
         RETURN %s.encrypt(block, secret, ''aes-ecb/pad:none''::text)', place);
     EXECUTE format('CREATE OR REPLACE FUNCTION flake.decipher(block bytea, secret bytea) RETURNS bytea IMMUTABLE LANGUAGE sql
         RETURN %s.decrypt(block, secret, ''aes-ecb/pad:none''::text)', place);
+    -- Until the names were looked up, the owner may have put other functions there. Only a superuser makes functions in C.
+    IF (SELECT count(*) <> 2 FROM pg_depend d JOIN pg_proc p ON p.oid = d.refobjid JOIN pg_language g ON g.oid = p.prolang
+        WHERE d.classid = 'pg_proc'::regclass AND d.refclassid = 'pg_proc'::regclass AND g.lanname = 'c'
+            AND d.objid IN ('flake.encipher(bytea, bytea)'::regprocedure, 'flake.decipher(bytea, bytea)'::regprocedure))
+    THEN
+        RAISE 'extension "pgcrypto" is being replaced' USING ERRCODE = '55000', HINT = 'Try again.';
+    END IF;
     INSERT INTO flake.key AS k VALUES ($1, $2, l.name) ON CONFLICT ON CONSTRAINT key_pkey
         DO UPDATE SET secret = excluded.secret, layout = excluded.layout WHERE $4;
     IF NOT FOUND THEN

@@ -7,15 +7,12 @@ import contextlib
 import json
 import os
 import re
-import subprocess
 
 import pytest
 
-import pages
-from conftest import ROOT, bindir
+from conftest import ROOT
 
 FILE = ROOT / "managed/flake.sql"
-LEAVING = ROOT / "managed/to_extension.sql"
 PAGE = ROOT / "docs/how-to/managed.md"
 ROWS = re.compile(r"(?<=^-- generated\n).*?(?=^-- end of generated$)", re.M | re.S)
 LAYOUTS = """
@@ -134,24 +131,3 @@ def create_pgcrypto(server, dbname="postgres"):
     if not server.value("SELECT count(*) FROM pg_available_extensions WHERE name = 'pgcrypto'"):
         pytest.skip("this PostgreSQL has no pgcrypto")
     server.run("psql", "-X", "-q", "-d", dbname, "-c", "CREATE EXTENSION pgcrypto")
-
-
-def create_extension(server):
-    steps(server)[0]("postgres")
-
-
-def leave(server, owner="postgres"):
-    """Lets the functions call the extension."""
-    for step, role in zip(steps(server), ["postgres", owner, "postgres"], strict=True):
-        step(role)
-
-
-def steps(server):
-    """The commands of the page, each as a function of the role that runs them."""
-    commands = pages.recipe(PAGE, "To the extension", "shell")
-
-    def run(command, role):
-        environment = server.client_environment | {"PATH": f"{bindir()}:{os.environ['PATH']}", "PGUSER": role}
-        subprocess.run(["bash", "-euc", command], check=True, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL)
-
-    return [lambda role, command=command: run(command, role) for command in commands]

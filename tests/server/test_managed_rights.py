@@ -1,6 +1,4 @@
-"""managed/flake.sql and managed/to_extension.sql run nothing that others have written: by the owner, or by a superuser."""
-
-import subprocess
+"""managed/flake.sql runs nothing that others have written: by the owner, or by a superuser."""
 
 import psycopg
 import pytest
@@ -74,8 +72,6 @@ def test_nothing_in_the_schema_of_its_functions_is_called(server):
     assert server.value("SELECT count(*) FROM flake_layouts WHERE ids_per_second > 0") > 10
     error = pytest.raises(psycopg.errors.InvalidParameterValue, server.sql, "SELECT flake_batch('twitter', -1)").value
     assert error.diag.message_detail == "The count is -1; the valid range is 0 to 2147483647."
-    managed.leave(server, "Owner")
-    assert server.value("SELECT flake_next('twitter') > 0")
     assert server.sql("SELECT who FROM mine.loot") == []
     assert server.value("SELECT NOT rolsuper FROM pg_roles WHERE rolname = 'mallory'")
 
@@ -113,98 +109,14 @@ def test_the_check_names_an_id_of_another_layout(server, id):
     assert found == (False, f'ID {id} is not possible in layout "si".')
 
 
-def test_leaving_calls_nothing_of_the_owner_and_roles_continue_to_seal(server):
-    managed.install(server, user="Owner")
-    act(
-        server, "Owner", "SELECT flake_create_key('usr', 'twitter')",
-        'GRANT EXECUTE ON FUNCTION flake_seal(bigint, text) TO "App"',
-        """CREATE OR REPLACE FUNCTION flake.names() RETURNS text[] LANGUAGE plpgsql AS $$
-           BEGIN
-               IF current_setting('is_superuser') = 'on' THEN ALTER ROLE "Owner" SUPERUSER; END IF;
-               RETURN '{twitter}';
-           END $$""",
-    )  # fmt: skip
-    with server.connect(user="App") as db:
-        sealed = db.execute("SELECT flake_seal(42, 'usr')").fetchone()
-        managed.leave(server, "Owner")
-        assert db.execute("SELECT flake_seal(42, 'usr')").fetchone() == sealed
-    assert server.value("SELECT NOT rolsuper FROM pg_roles WHERE rolname = 'Owner'")
-
-
 def test_settings_of_a_database_do_not_matter(server):
     server.sql("ALTER DATABASE postgres SET quote_all_identifiers = on; ALTER DATABASE postgres SET plpgsql.extra_errors = 'all'")
     managed.install(server, user="Owner")
     with server.connect(user="Owner") as db:
         db.execute("CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT flake_next('twitter')); INSERT INTO orders DEFAULT VALUES")
         assert ('greatest ID of "public"."orders"."id"', True) in db.execute("SELECT name, ok FROM flake_check()").fetchall()
-    managed.leave(server, "Owner")
-    with server.connect(user="Owner") as db:
         assert db.execute("SELECT (flake_decode(flake_next('twitter'))).layout").fetchone() == ("twitter",)
         assert len(db.execute("SELECT FROM flake_batch('twitter', 3)").fetchall()) == 3
-
-
-@pytest.mark.parametrize("role, statement", [
-    ("postgres", ""), ("postgres", 'SET ROLE "Owner";'), ("postgres", 'SET SESSION AUTHORIZATION "Owner";'), ("App", ""),
-    ("App", 'SET ROLE "Owner";'),
-])  # fmt: skip
-def test_nobody_leaves_for_the_owner(server, role, statement):
-    """They would run what the owner has put in the place of functions, or into defaults, types and views, and that can set the
-    role back. The keys of a member would not be the owner's."""
-    managed.install(server, user="Owner")
-    managed.create_extension(server)
-    server.sql('GRANT "Owner" TO "App"')
-    with pytest.raises(psycopg.errors.InsufficientPrivilege, match="must be connected as owner of the schema flake"):
-        act(server, role, statement + managed.LEAVING.read_text())
-    act(server, "Owner", managed.LEAVING.read_text())
-    act(server, "App", "SELECT flake_next('twitter')")
-
-
-@pytest.mark.parametrize("prepared", ["CREATE SCHEMA flake_extension", 'ALTER DATABASE postgres SET role = "Owner"'])
-def test_a_superuser_begins_and_ends_with_nothing_of_the_owners(server, prepared):
-    """The owner of the schema could put other functions in the place of those that the superuser calls at last."""
-    managed.install(server, user="Owner")
-    act(server, "Owner", prepared)
-    if "SCHEMA" in prepared:
-        pytest.raises(subprocess.CalledProcessError, managed.create_extension, server)
-        assert server.value("SELECT count(*) FROM pg_extension WHERE extname = 'flake'") == 0
-    else:
-        managed.leave(server, "Owner")
-        with pytest.raises(psycopg.errors.InsufficientPrivilege):
-            act(server, "Owner", "ALTER SCHEMA flake_extension RENAME TO theirs")
-
-
-def test_other_roles_make_no_ids_by_the_extension_while_the_edition_makes_them(server):
-    managed.install(server, user="Owner")
-    managed.create_extension(server)
-    with pytest.raises(psycopg.errors.InsufficientPrivilege):
-        act(server, "App", "SELECT flake_extension.flake_next('twitter')")
-    act(server, "Owner", managed.LEAVING.read_text())
-    act(server, "App", "SELECT flake_next('twitter'), (flake_decode(1)).worker, flake_batch('si', 3)", "TABLE flake_layouts")
-
-
-def test_leaving_calls_and_replaces_no_function_of_others(server):
-    """A default is evaluated when a function gets it. Functions of other roles can be in both schemas."""
-    act(
-        server, "mallory",
-        "CREATE FUNCTION public.steal() RETURNS void LANGUAGE sql AS 'INSERT INTO mine.loot VALUES (current_user)'",
-        """CREATE FUNCTION mine.evil(integer) RETURNS boolean LANGUAGE plpgsql AS $$
-           BEGIN PERFORM public.steal(); RETURN true; END $$""",
-        "CREATE DOMAIN public.checked AS integer CHECK (mine.evil(VALUE)); CREATE TYPE public.composed AS (v checked)",
-        "CREATE FUNCTION flake_node(id bigint, layout text DEFAULT ('(1)'::composed)::text) RETURNS int LANGUAGE sql RETURN 1",
-    )  # fmt: skip
-    server.sql("TRUNCATE mine.loot")
-    managed.install(server, user="Owner")
-    act(server, "Owner", "CREATE FUNCTION total(integer) RETURNS integer LANGUAGE sql RETURN $1")
-    managed.create_extension(server)
-    server.sql("GRANT CREATE ON SCHEMA flake_extension TO mallory")
-    act(
-        server, "mallory",
-        "CREATE FUNCTION flake_extension.total(integer) RETURNS integer LANGUAGE sql AS 'SELECT public.steal(); SELECT 0'",
-    )  # fmt: skip
-    with server.connect(user="Owner") as db:
-        db.execute(managed.LEAVING.read_text())
-        assert db.execute("SELECT total(42), flake_next('twitter') > 0").fetchone() == (42, True)
-    assert server.sql("SELECT who FROM mine.loot") == []
 
 
 def test_no_name_in_a_body_is_looked_up_in_the_path_of_a_caller(server):
@@ -257,20 +169,17 @@ def test_a_dump_without_privileges_lets_nobody_open(server, tmp_path, given):
     for role in ("mallory", "postgres"):
         with server.connect(dbname="copy", user=role) as db, pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState) as error:
             db.execute(opens)
-    # Nor after the functions call the extension.
-    with server.connect(dbname="copy") as db:
-        db.execute("CREATE SCHEMA flake_extension; CREATE EXTENSION flake SCHEMA flake_extension")
-        with pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState, match="all roles may seal"):
-            db.execute(managed.LEAVING.read_text())
-    reads = "SELECT (flake_decode(42)).layout"
-    with server.connect(dbname="copy", user="mallory") as db, pytest.raises(psycopg.errors.InsufficientPrivilege):
-        db.execute(reads)
+    reads, layouts = "SELECT (flake_decode(42)).layout", "SELECT count(*) > 20 FROM flake_layouts"
+    for query in (reads, layouts):
+        with server.connect(dbname="copy", user="mallory") as db, pytest.raises(psycopg.errors.InsufficientPrivilege):
+            db.execute(query)
     with server.connect(dbname="copy") as db:
         assert "REVOKE EXECUTE ON FUNCTION flake_seal(bigint, text)" in error.value.diag.message_hint
         db.execute(next(code for code in pages.recipe(managed.PAGE, "Dumps, copies, upgrades") if "REVOKE" in code))
         assert db.execute(opens).fetchone() == (42,)
     with server.connect(dbname="copy", user="mallory") as db:
         assert db.execute(reads).fetchone() == ("twitter",)
+        assert db.execute(layouts).fetchone() == (True,)
         with pytest.raises(psycopg.errors.InsufficientPrivilege):
             db.execute(opens)
 
@@ -291,6 +200,22 @@ def test_secrets_stay_where_they_are_when_pgcrypto_is_dropped(server):
     with pytest.raises(psycopg.errors.UndefinedFunction):
         act(server, "Owner", "SELECT flake_seal(42, 'usr')")
     assert server.sql("SELECT who FROM mine.loot") == []
+
+
+def test_no_function_takes_the_place_of_pgcryptos_while_a_key_is_created(server):
+    """A transaction that keeps its first snapshot sees the extension in its old schema, and the functions that are there now."""
+    server.sql("DROP EXTENSION pgcrypto; GRANT CREATE ON DATABASE postgres TO mallory")
+    act(server, "mallory", "CREATE EXTENSION pgcrypto SCHEMA mine")
+    managed.install(server, user="Owner")
+    with server.connect(user="Owner") as db:
+        db.execute("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1")
+        act(
+            server, "mallory", "DROP EXTENSION pgcrypto",
+            *(f"CREATE FUNCTION mine.{name}(bytea, secret bytea, text) RETURNS bytea LANGUAGE sql RETURN $1"
+              for name in ("encrypt", "decrypt")),
+        )  # fmt: skip
+        with pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState, match='extension "pgcrypto" is being replaced'):
+            db.execute("SELECT flake_create_key('usr', 'twitter')")
 
 
 def test_default_privileges_give_no_right_on_what_the_edition_keeps(server):
