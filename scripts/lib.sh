@@ -20,6 +20,9 @@ clean_environment() {
     # pgrx would add backtraces to the DETAIL of every error.
     unset RUST_BACKTRACE CARGO_BUILD_TARGET CARGO_TARGET_DIR CDPATH LANGUAGE
     export LC_ALL=C.UTF-8 TZ=UTC
+    # Python keeps what it has compiled, and what pytest has made of the tests, outside of the tree.
+    unset PYTHONDONTWRITEBYTECODE
+    export PYTHONPYCACHEPREFIX=${PYTHONPYCACHEPREFIX:-$root/target/python}
     # Servers that root starts run as another user, who has to read what is made here.
     umask 022
     # cargo and rustup keep their files there.

@@ -117,7 +117,7 @@ def test_no_id_is_below_it_after_a_long_time_of_asking_and_a_restart(own_servers
 
 
 @pytest.mark.parametrize("number", ["same number", "another number"])
-@pytest.mark.parametrize("behind", [3, 3600])
+@pytest.mark.parametrize("behind", [3, pytest.param(3600, marks=pytest.mark.matrix)])
 def test_no_id_is_below_it_after_a_failover(own_servers, number, behind):
     """The horizon was asked for on the primary, which has made no ID since. The standby's clock is behind."""
     own = ["flake.node_id=1"] if number == "another number" else []

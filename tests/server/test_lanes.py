@@ -43,7 +43,7 @@ def test_bulk_inserts_of_many_sessions_make_no_id_twice(server, layout):
     assert server.value("SELECT count(DISTINCT session) FROM made") == SESSIONS
 
 
-@pytest.mark.parametrize("layout", ["si", "twitter"])
+@pytest.mark.parametrize("layout", ["si", pytest.param("twitter", marks=pytest.mark.matrix)])
 def test_batches_beside_single_inserts_make_no_id_twice(server, layout):
     """Batches take large blocks from all lanes, and single inserts small ones."""
     make_table(server, layout)
@@ -84,7 +84,7 @@ def ticks(ids):
     return [counts[tick] for tick in sorted(counts)]
 
 
-@pytest.mark.parametrize("layout", ["si", "twitter", "base64id"])
+@pytest.mark.parametrize("layout", ["si", *(pytest.param(other, marks=pytest.mark.matrix) for other in ("twitter", "base64id"))])
 def test_single_inserts_of_new_connections_are_spread(server, layout):
     """Tables that are divided by the remainder of their IDs have no empty part, although each connection begins a lane anew."""
     # The random bits of base64id would hide what its other bits do.
@@ -102,7 +102,7 @@ def test_single_inserts_of_new_connections_are_spread(server, layout):
 
 
 @pytest.mark.parametrize("end", ["pg_terminate_backend", "pg_cancel_backend"])
-@pytest.mark.parametrize("layout", ["si", "twitter"])
+@pytest.mark.parametrize("layout", ["si", pytest.param("twitter", marks=pytest.mark.matrix)])
 def test_sessions_that_are_ended_in_a_bulk_insert_make_no_id_twice(server, layout, end):
     """Nobody makes the IDs that such a session had taken and not used. The moment of each end comes by chance."""
     make_table(server, layout)

@@ -17,7 +17,7 @@ from standing_clock import at, running
 from waiting import wait_until
 
 # How many IDs the sessions of the load make.
-IDS = int(os.environ.get("FLAKE_MANAGED_IDS", "1000000"))
+IDS = int(os.environ.get("FLAKE_MANAGED_IDS", "200000"))
 SESSIONS = 50
 SETTINGS = ["max_connections=120", "max_prepared_transactions=1000"]
 MANY = "SELECT flake_next('twitter') FROM generate_series(1, %s)"

@@ -125,7 +125,7 @@ def test_partitions_that_come_meanwhile_are_read(own_servers, by):
     assert [consumer.taken == written for consumer in consumers] == [True, True]
 
 
-@pytest.mark.parametrize("layout", ["uniqueid", "seata"])
+@pytest.mark.parametrize("layout", ["uniqueid", pytest.param("seata", marks=pytest.mark.matrix)])
 def test_rows_of_layouts_without_order_are_not_taken(own_servers, layout):
     server = own_servers()
     server.sql(pasted(OUTBOX, layout) + CREATE + "INSERT INTO outbox DEFAULT VALUES")

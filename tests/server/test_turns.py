@@ -97,7 +97,7 @@ def history_file(server, timeline):
     return server.dir / "data" / f"pg_wal/{timeline:08X}.history"
 
 
-@pytest.mark.parametrize("behind", [0, 60])
+@pytest.mark.parametrize("behind", [0, pytest.param(60, marks=pytest.mark.matrix)])
 @pytest.mark.parametrize("lag", ["none", "paused", "cut off"])
 def test_an_old_primary_and_the_new_one_make_no_id_twice(own_servers, lag, behind):
     """The old one does not know of the promotion. The new one waits for nothing, and says if its clock is behind."""
@@ -172,7 +172,7 @@ def test_primaries_that_follow_each_other_have_all_turns(own_servers):
         assert warnings(server, UNKNOWN) == 0
 
 
-@pytest.mark.parametrize("timeline", [2, 4, 5, 6, 13])
+@pytest.mark.parametrize("timeline", [*(pytest.param(number, marks=pytest.mark.matrix) for number in (2, 4, 6)), 5, 13])
 def test_numbers_that_were_left_out_repeat_no_turn(own_servers, timeline):
     """Timeline 5 or 13 after 1 would have the turn of 1, if the number alone decided it. The name of 13's file has a letter."""
     promoted = alone_on(own_servers, timeline)
@@ -189,7 +189,7 @@ DAMAGES = {
 }
 
 
-@pytest.mark.parametrize("damage", DAMAGES)
+@pytest.mark.parametrize("damage", ["missing", *(pytest.param(other, marks=pytest.mark.matrix) for other in list(DAMAGES)[1:])])
 def test_without_a_history_the_number_of_the_timeline_decides(own_servers, damage):
     promoted = alone_on(own_servers, 5)
     file = history_file(promoted, 5)
