@@ -11,6 +11,45 @@ import managed
 import pages
 from conftest import bindir
 
+# Names and kinds that lines of the edition have in the list of a dump, and privileges of others.
+AWKWARD = """
+    CREATE SCHEMA flakes;
+    CREATE TYPE flakes.flake AS ENUM ('a');
+    COMMENT ON TYPE flakes.flake IS 'a type';
+    REVOKE USAGE ON TYPE flakes.flake FROM PUBLIC;
+    CREATE FUNCTION flake_mine() RETURNS integer LANGUAGE sql RETURN 1;
+    CREATE FUNCTION "größe"() RETURNS integer LANGUAGE sql RETURN 1;
+    CREATE FUNCTION changed() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END';
+    CREATE SEQUENCE flakes.flake_parts;
+    COMMENT ON SEQUENCE flakes.flake_parts IS 'a sequence';
+    GRANT USAGE ON SEQUENCE flakes.flake_parts TO app;
+    CREATE TABLE flake (id integer, key serial CONSTRAINT key UNIQUE);
+    CREATE TABLE flakes.gate (n integer);
+    CREATE TABLE flakes.key (n integer);
+    CREATE TABLE flake_layouts_of_mine (n integer);
+    CREATE TRIGGER key BEFORE INSERT ON flake FOR EACH ROW EXECUTE FUNCTION changed();
+    CREATE RULE key AS ON DELETE TO flake DO INSTEAD NOTHING;
+    CREATE POLICY gate ON flake USING (true);
+    CREATE PUBLICATION flake FOR TABLE flakes.gate;
+    CREATE MATERIALIZED VIEW flake_mv AS SELECT 1 AS n WITH NO DATA;
+    ALTER DEFAULT PRIVILEGES IN SCHEMA flakes GRANT SELECT ON TABLES TO app;
+    INSERT INTO flakes.key VALUES (1)"""
+# All that is not the edition's or the extension's.
+OBJECTS = """
+    SELECT pg_describe_object(classid, objid, 0) AS object, obj_description(objid, classid::regclass::name) AS comment, acl::text
+    FROM (SELECT 'pg_class'::regclass AS classid, c.oid AS objid, relacl AS acl FROM pg_class c WHERE c.oid >= 16384
+          UNION SELECT 'pg_proc'::regclass, p.oid, proacl FROM pg_proc p WHERE p.oid >= 16384
+          UNION SELECT 'pg_type'::regclass, t.oid, typacl FROM pg_type t WHERE t.oid >= 16384
+          UNION SELECT 'pg_constraint'::regclass, o.oid, NULL FROM pg_constraint o WHERE o.oid >= 16384
+          UNION SELECT 'pg_attrdef'::regclass, d.oid, NULL FROM pg_attrdef d WHERE d.oid >= 16384
+          UNION SELECT 'pg_trigger'::regclass, t.oid, NULL FROM pg_trigger t WHERE NOT tgisinternal AND t.oid >= 16384
+          UNION SELECT 'pg_rewrite'::regclass, r.oid, NULL FROM pg_rewrite r WHERE r.oid >= 16384
+          UNION SELECT 'pg_policy'::regclass, p.oid, NULL FROM pg_policy p
+          UNION SELECT 'pg_publication_rel'::regclass, p.oid, NULL FROM pg_publication_rel p
+          UNION SELECT 'pg_default_acl'::regclass, d.oid, defaclacl FROM pg_default_acl d) o
+    WHERE NOT EXISTS (SELECT FROM pg_depend d WHERE d.deptype IN ('e', 'i') AND (d.classid, d.objid) = (o.classid, o.objid)
+                      AND d.refclassid IN ('pg_extension'::regclass, 'pg_class'::regclass, 'pg_type'::regclass))
+    ORDER BY 1"""
 USED = """
     CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT flake_next('twitter'),
                          at timestamptz GENERATED ALWAYS AS (flake_timestamp(id)) STORED,
@@ -45,6 +84,7 @@ def server(own_servers):
 def steps(server, directory):
     """The commands of the page, each as a function of its role."""
     commands = pages.recipe(managed.PAGE, "To the extension", "shell")
+    (directory / "managed").symlink_to(managed.FILE.parent)
 
     def run(command, role):
         environment = server.client_environment | {
@@ -92,22 +132,38 @@ def test_everything_that_uses_the_functions_comes_along(server, tmp_path):
         assert app.execute("SELECT flake_seal(42, 'usr')").fetchone() == (sealed,)
 
 
-def test_no_id_of_the_edition_is_made_again_where_the_clock_is_behind(own_servers, tmp_path):
-    """The new server has the edition's number, and would make the same IDs."""
+def test_all_other_objects_come_along(server, tmp_path):
+    """Also those whose lines in the list of the dump are nearly the edition's."""
+    with server.connect(**OWNER) as old:
+        before = set(old.execute(OBJECTS).fetchall())
+        old.execute(AWKWARD)
+        own = set(old.execute(OBJECTS).fetchall()) - before
+        kinds = "constraint default function index materialized policy publication rule sequence table trigger type"
+        assert {name.split()[0] for name, *_ in own} == set(kinds.split())
+    leave(server, tmp_path)
+    with server.connect(dbname="shop") as db:
+        assert own <= set(db.execute(OBJECTS).fetchall())
+        assert db.execute("SELECT count(*) FROM flakes.key").fetchone() == (1,)
+
+
+@pytest.mark.parametrize("layout, back", [("twitter", 0), ("si", 3), ("base64id", 0)])
+def test_no_id_of_the_edition_is_made_again_where_the_clock_is_behind(own_servers, tmp_path, layout, back):
+    """The new server has the number of the edition, and would make the same IDs. One layout can be ahead of others."""
     server = own_servers(extension=False, clock="+0")
     server.sql("CREATE ROLE shop_owner LOGIN; ALTER DATABASE postgres OWNER TO shop_owner")
     managed.install(server, user="shop_owner")
     with server.connect(**OWNER) as old:
-        old.execute("CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT flake_next('twitter'))")
+        old.execute(f"CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT flake_next('{layout}'))")
         old.execute("INSERT INTO orders SELECT FROM generate_series(1, 1000)")
         greatest, = old.execute("SELECT max(id) FROM orders").fetchone()
+    server.set_clock(f"-{back}")
     first, *others = steps(server, tmp_path)
     assert first().returncode == 0
-    server.set_clock("-1")
+    server.set_clock(f"-{back + 1}")
     for step in others:
         done = step()
         assert done.returncode == 0, done.stderr
-    assert server.of_client("shop_owner", "shop", "").value("SELECT flake_next('twitter')") > greatest
+    assert server.of_client("shop_owner", "shop", "").value(f"SELECT flake_next('{layout}')") > greatest
 
 
 @pytest.mark.parametrize("using", [
@@ -126,15 +182,15 @@ def test_nothing_is_left_out_silently(server, tmp_path, using):
 
 def test_a_superuser_runs_nothing_of_the_owners(server, tmp_path):
     """The owner hands over a number, and the database is new."""
-    first, second, _ = steps(server, tmp_path)
-    server.sql("""CREATE OR REPLACE FUNCTION flake_next(layout text) RETURNS bigint LANGUAGE plpgsql AS $$
-                  BEGIN RAISE 'raised'; END $$""")
-    done = first()
-    assert done.returncode and "raised" in done.stderr
+    _, second, _ = steps(server, tmp_path)
     (tmp_path / "last_id").write_text("1, 'twitter'); ALTER ROLE shop_owner SUPERUSER; --")
     done = second()
     assert done.returncode and "invalid input syntax for type bigint" in done.stderr
     assert server.sql("SELECT rolsuper FROM pg_roles WHERE rolname = 'shop_owner'") == [(False,)]
+    # A database that is there already may have anything.
+    (tmp_path / "last_id").write_text("1")
+    done = second()
+    assert done.returncode and 'database "shop" already exists' in done.stderr
     assert server.sql("SELECT datdba::regrole::text FROM pg_database WHERE datname = 'shop'") == [("postgres",)]
 
 
