@@ -977,9 +977,11 @@ BEGIN
     END IF;
 END $$;
 
--- Refuses to seal if all roles may, as after a restore without privileges, which lacks the REVOKEs at the end of this file.
-CREATE FUNCTION flake.require_privileges() RETURNS void STABLE LANGUAGE plpgsql AS $$
+CREATE FUNCTION flake.secret(key text) RETURNS bytea STABLE STRICT LANGUAGE plpgsql AS $$
+DECLARE
+    secret bytea := (SELECT k.secret FROM flake.key k WHERE k.name = key);
 BEGIN
+    -- After a restore without privileges, the REVOKEs at the end of this file are missing.
     IF EXISTS (SELECT FROM pg_proc p
                WHERE p.proname IN ('flake_seal', 'flake_seal_uuid', 'flake_unseal') AND p.pronargs = 2 AND p.prosecdef
                    AND pg_get_userbyid(p.proowner) = current_user AND has_function_privilege('public', p.oid, 'EXECUTE'))
@@ -988,13 +990,6 @@ BEGIN
             DETAIL = 'PUBLIC may execute these functions, as after a restore without privileges.',
             HINT = 'REVOKE EXECUTE ON FUNCTION flake_seal(bigint, text), flake_seal_uuid(bigint, text), flake_unseal(uuid, text), flake_unseal(text, text) FROM PUBLIC; GRANT EXECUTE again to the roles that seal and open.';
     END IF;
-END $$;
-
-CREATE FUNCTION flake.secret(key text) RETURNS bytea STABLE STRICT LANGUAGE plpgsql AS $$
-DECLARE
-    secret bytea := (SELECT k.secret FROM flake.key k WHERE k.name = key);
-BEGIN
-    PERFORM flake.require_privileges();
     IF secret IS NULL THEN
         PERFORM flake.unknown_key(key);
     END IF;

@@ -1,7 +1,5 @@
-# Deletes this edition from the list of a dump, so that the rest can be restored where the extension is:
-#
-#   pg_restore -l shop.dump > all.list
-#   LC_ALL=C sed -Ef leave.sed all.list > shop.list
+# Deletes this edition from the list of a dump, so that the rest can be restored where the extension is, as
+# docs/how-to/managed.md shows. LC_ALL=C is needed because the list is in the encoding of the database.
 #
 # A line has numbers, the kind of the object, its schema, its name and its owner. Tables of others in the schema "flake" stay in the
 # list, so that pg_restore raises an error.
