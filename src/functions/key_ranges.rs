@@ -15,13 +15,12 @@ use crate::postgres::timestamptz::{from_instant, to_text};
 use crate::seal::{self, Key, mapping, option_name};
 use crate::{clock, ledger};
 
-/// How far ahead of the clock a new secret begins, in microseconds. Until its transaction commits, IDs are sealed by the old one, and
-/// a lease makes IDs of up to a minute ahead.
+/// How far ahead of the clock a new secret begins, in microseconds. Until its transaction commits, IDs are sealed by the old one.
 const MARGIN: i64 = 60_000_000;
 /// No rotation is meant to begin later than that, in microseconds; an ID of another layout can be.
 const LATEST: i64 = 86_400_000_000;
 
-/// Gives the key a new secret for IDs from a minute after now on. Lower IDs keep their secret, so an ID has the same public name
+/// Gives the key a new secret for IDs from a minute after now on, and above all that exist. Lower IDs keep their secret, so an ID has the same public name
 /// for ever.
 #[pg_extern(sql = "")]
 fn flake_rotate_key(name: &[u8]) -> Option<TimestampWithTimeZone> {
@@ -49,7 +48,7 @@ fn rotate(name: &[u8], from_id: Option<i64>, force: bool) -> Option<TimestampWit
             .hint("Create another key for new rows with flake_create_key.")
             .raise();
     }
-    let from_id = from_id.unwrap_or_else(|| first_since(layout, now() + MARGIN));
+    let from_id = from_id.unwrap_or_else(|| first_since(layout, unused().max(clock::now() + MARGIN)));
     if !force {
         require_ahead(&key, layout, from_id);
     }
@@ -59,7 +58,7 @@ fn rotate(name: &[u8], from_id: Option<i64>, force: bool) -> Option<TimestampWit
 
 /// Requires that no ID from the bound on exists yet, and that the bound is an ID of the layout.
 fn require_ahead(key: &Key, layout: &Layout, from_id: i64) {
-    let (next, latest) = (first_since(layout, now()), first_since(layout, now() + LATEST));
+    let (next, latest) = (first_since(layout, unused()), first_since(layout, unused() + LATEST));
     if (next..=latest).contains(&from_id) {
         return;
     }
@@ -109,11 +108,9 @@ fn refuse(key: &Key) -> Undetailed {
     Error::invalid(format!("cannot rotate key \"{}\"", key.name))
 }
 
-/// Returns the first instant whose IDs no session has made.
-fn now() -> i64 {
-    let now = clock::now();
-    let ledger = ledger::status().and_then(|status| status.ledger);
-    ledger.map_or(now, |ledger| ledger.time.next_free(now).max(now))
+/// Returns the end of the time that sessions and lessees may have used in this database, but no instant before now.
+fn unused() -> i64 {
+    ledger::used_until().or_raise().map_or(clock::now(), |(until, _)| clock::now().max(until))
 }
 
 /// Returns the first ID of the first tick that begins at the instant or after it. IDs of the tick before can exist.

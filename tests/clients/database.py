@@ -38,7 +38,10 @@ class Database:
 
     @property
     def environment(self):
-        return self.server.client_environment | {"PGDATABASE": self.name}
+        named = self.server.client_environment | {"PGDATABASE": self.name}
+        # Without it, Python finds Debian's libraries compiled. Some have warnings if they are compiled, which are errors here.
+        named.pop("PYTHONPYCACHEPREFIX", None)
+        return named
 
     def run(self, *command, directory, succeeds=True, **environment):
         """Runs a program, and returns its output and errors."""

@@ -152,13 +152,17 @@ class Cluster:
         self.note_clocks()
         clock = node.clock
         clock.steps += 1
-        clock.left.append((time.monotonic(), clock.now()))
+        showed = clock.now()
+        clock.left.append((time.monotonic(), showed))
         if still is None:
             clock.offset, clock.still = offset, None
-            node.server.set_clock(f"{offset:+f}")
+            shows = f"{offset:+f}"
         else:
             clock.still = still
-            node.server.set_clock(time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(still)) + f"{still % 1:.6f}"[1:])
+            shows = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(still)) + f"{still % 1:.6f}"[1:]
+        if clock.now() < showed:
+            self.oracle.set_back(node)
+        node.server.set_clock(shows)
         self.note_clocks()
 
     def later(self, seconds, action):

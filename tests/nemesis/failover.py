@@ -68,11 +68,11 @@ def take_over(cluster, branch, old, new, way, seconds, cut, restarted):
     new.promoting = True
     promote(new)
     branch.timeline = timeline(new.server)
-    given, whose = old.above
+    whose = old.above[1]
     new.now_is(branch=branch, recovers=False)
     if whose == (old.maker.memory, old.maker.branch):
         # The standby, whatever its number, has replayed the page of the database in which flake_start_above was called.
-        new.given, new.above, new.above_in = old.given, (given, (new.maker.memory, new.maker.branch)), "postgres"
+        new.given, new.above, new.above_in = old.given, (old.given, (new.maker.memory, new.maker.branch)), "postgres"
     new.promoting = False
     if way in ("goes on", "paused"):
         time.sleep(seconds + 0.3)

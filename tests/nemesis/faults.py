@@ -201,8 +201,8 @@ def accept_clock(cluster, node):
 
 
 def start_above(cluster, node, seconds):
-    """Calls flake_start_above. All later IDs must be above its argument. As long as the server keeps its number and the clock is
-    not accepted, they must be above its result too."""
+    """Calls flake_start_above. All later IDs must be above its argument. As long as the server keeps its number, and the clock
+    is neither accepted nor set back, they must be above its result too."""
     above = """WITH given AS MATERIALIZED (SELECT flake_min(clock_timestamp() + %s * interval '1 s') AS id)
                SELECT flake_timestamp(id), flake_start_above(id, 'twitter') FROM given"""
     with contextlib.suppress(*REFUSED):

@@ -65,7 +65,7 @@ class Lessor(socketserver.ThreadingUnixStreamServer):
         finally:
             self.cluster.oracle.end(batch, node)
             # Horizons do not wait for leases.
-            batch.above = None
+            batch.above = batch.returned = None
         reason, _, _, _, start, end, _, low, _, count, *_ = row
         self.cluster.lessees["leases" if reason is None else reason] += 1
         if reason is None:

@@ -50,7 +50,8 @@ class Batch:
     began: float
     clock: float
     makers: tuple
-    above: datetime.datetime | None  # a horizon that its server returned before
+    above: datetime.datetime | None  # a horizon that its server returned before, or the argument of flake_start_above
+    returned: datetime.datetime | None  # what flake_start_above returned, as long as it holds
     ended: float = float("inf")
     ended_clock: float = float("inf")
 
@@ -90,10 +91,12 @@ class Oracle:
             maker, clock = node.maker, node.clock.now()
             consumer = node.consumers.get(database)
             above = consumer and consumer.horizon_of(node)
-            started_above, whose = node.above
+            returned, whose = node.above
             if whose == (maker.memory, maker.branch) and node.above_in in (None, database):
-                above = max(above or started_above, started_above)
-            self.batches[token] = Batch(token, kind, database, what, time.monotonic(), clock, (maker,), above)
+                above = max(above or node.given, node.given)
+            else:
+                returned = None
+            self.batches[token] = Batch(token, kind, database, what, time.monotonic(), clock, (maker,), above, returned)
             return self.batches[token]
 
     def accept(self, node):
@@ -102,7 +105,16 @@ class Oracle:
             node.accepted += 1
             node.above = node.given, node.above[1]
             for batch in self.batches.values():
-                batch.above = None
+                batch.above = batch.returned = None
+
+    def set_back(self, node):
+        """Forgets what flake_start_above has returned, before the clock is set back: IDs may be below it then, but not below its
+        argument."""
+        with self.lock:
+            node.above = node.given, node.above[1]
+            for batch in self.batches.values():
+                if batch.ended == float("inf") and batch.makers[0].node == node.name:
+                    batch.returned = None
 
     def end(self, batch, node):
         """Records the end of a statement, whether it succeeded or not."""
@@ -156,10 +168,11 @@ class Oracle:
             self.happened(f"{name}, a tick:\n    {other}\n    {batch}")
 
     def look_at_horizon(self, layout, numbers, batch):
-        """Checks that no ID is below a horizon that was returned before."""
-        lowest = batch.above and min(map(layout.end, numbers))
-        if lowest and lowest <= batch.above:
-            self.tell(f"a tick ended at {lowest}, below the horizon {batch.above} from before: {batch}")
+        """Checks that no ID is below a horizon that was returned before, nor where flake_start_above said that IDs begin."""
+        limits = [limit for limit in (batch.above, batch.returned) if limit]
+        lowest = min(map(layout.end, numbers)) if limits else None
+        if limits and lowest <= max(limits):
+            self.tell(f"a tick ended at {lowest}, below {max(limits)} from before: {batch}")
 
     def row(self, layout, text, token):
         """Checks a row, whose ID the client may or may not have been told."""

@@ -298,7 +298,7 @@ def test_an_id_keeps_its_public_name_during_a_rotation_under_load(server, many):
     for writer in writers:
         writer.start()
     for _ in range(2):
-        server.sql("SELECT flake_rotate_key('load', flake_min(clock_timestamp() + interval '2 s'))")
+        server.sql("SELECT flake_rotate_key('load', flake_min(clock_timestamp() + interval '2 s'), force => true)")
         time.sleep(2.3)
     done.set()
     for writer in writers:

@@ -156,7 +156,19 @@ impl PartTime {
 
     /// Returns the first instant from `now` on at which a window is or can be open.
     pub fn next_free(&self, now: i64) -> i64 {
-        let is_free = || self.used.free_at(now).is_some_and(|free| free.accepted);
-        if self.is_open_at(now) || is_free() { now } else { self.used.accepted_after(now) }
+        match self.window {
+            Some(open) if now < open.until => now.max(open.from),
+            _ if self.used.free_at(now).is_some_and(|free| free.accepted) => now,
+            _ => self.used.accepted_after(now),
+        }
+    }
+
+    /// Returns the first instant from `now` on for which an ID can be made. Before the window, generators that go back in time make
+    /// them.
+    pub fn next_made(&self, now: i64) -> i64 {
+        match self.window {
+            Some(open) if now < open.from => now.max(self.floor),
+            _ => self.next_free(now),
+        }
     }
 }

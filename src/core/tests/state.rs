@@ -43,6 +43,21 @@ fn time_is_granted_ahead() {
 }
 
 #[test]
+fn the_next_ids_are_of_the_window_if_the_clock_is_set_back_before_it() {
+    let later = open().granted(NOON + HOUR, NOON + HOUR + 1).unwrap().time;
+    let from = NOON + HOUR;
+    let next = |now| (later.next_free(now), later.next_made(now));
+    assert_eq!([next(from), next(from + 1)], [(from, from), (from + 1, from + 1)]);
+    assert_eq!(next(from - 1), (from, from - 1), "a sno may be of the time before the window");
+    assert_eq!(next(NOON - HOUR), (from, NOON - SECOND), "but not before the era's first one");
+    let after = from + AHEAD;
+    assert_eq!(next(after), (after, after));
+    // Time was used after the window, such as by a clock that was ahead.
+    let page = later.having_read(&Used::before(NOON).with(after + SECOND, after + HOUR), i64::MIN);
+    assert_eq!((page.next_free(after), page.next_made(after)), (after + HOUR, after + HOUR));
+}
+
+#[test]
 fn an_exit_note_gives_back_the_end_of_the_window() {
     let left = |free_from| {
         let ledger = open();

@@ -86,5 +86,5 @@ pub fn start_above<H: Host>(host: &mut H, instant: i64) -> Result<(i64, bool), H
     };
     fence(Ordering::SeqCst);
     raise_page(host, page)?;
-    Ok((new.time.next_free(host.now()).max(instant), is_new))
+    Ok((new.time.next_made(host.now()).max(instant), is_new))
 }

@@ -47,7 +47,11 @@ impl Play {
         }
         let from = Cell::new(0);
         let began = self.take_horizons_back(at, None);
-        self.world().machines[at].accepting += 1;
+        {
+            let machine = &mut self.world().machines[at];
+            machine.accepting += 1;
+            machine.forget_returned();
+        }
         let result = self.act((at, slot), stop, |host, _| {
             from.set(protocol::accept(host)?.from);
             Ok(())
@@ -74,7 +78,7 @@ impl Play {
             instant
         };
         let result = self.act((at, slot), stop, |host, session| {
-            protocol::start_above(host, instant)?;
+            let (from, _) = protocol::start_above(host, instant)?;
             let mut world = self.world();
             let machine = &mut world.machines[at];
             // The call waits for busy sessions only, as in the product: a session that has made no ID in its transaction sees the
@@ -86,7 +90,8 @@ impl Play {
             let of_database = (!is_private).then_some(Some(session.database));
             for database in [None].into_iter().chain(of_database) {
                 let waits_for = waits_for.clone();
-                machine.promises.push(Promise { instant, database, record, waits_for });
+                let from = if database.is_none() && machine.accepting == 0 { from } else { instant };
+                machine.promises.push(Promise { instant, from, database, record, waits_for });
             }
             Ok(())
         });

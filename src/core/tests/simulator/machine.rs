@@ -12,6 +12,7 @@ use flake_core::ledger::line::Line;
 use flake_core::ledger::pool::Lease;
 
 use crate::disk::File;
+use crate::oracle::time;
 use crate::procs::{Look, MOST_PREPARED, Procs};
 use crate::rows::Horizon;
 use crate::session::Session;
@@ -118,6 +119,9 @@ pub struct Machine {
 #[derive(Clone)]
 pub struct Promise {
     pub instant: i64,
+    /// From when on sessions make IDs, which the call has returned. It holds for this server as long as its number is the same, its
+    /// clock is not set back, and nobody accepts the clock.
+    pub from: i64,
     /// None for all databases of this server.
     pub database: Option<usize>,
     pub record: usize,
@@ -125,7 +129,26 @@ pub struct Promise {
     pub waits_for: Vec<usize>,
 }
 
+impl Promise {
+    /// Returns what is wrong with an ID of a session in a database, which begins at an instant and whose tick ends at another one.
+    pub fn broken_by(&self, (slot, database): (usize, usize), start: i64, end: i64) -> Option<String> {
+        if self.waits_for.contains(&slot) || self.database.is_some_and(|known| known != database) {
+            return None;
+        }
+        let below = |instant| format!("an ID of {} is below {}", time(start), time(instant));
+        if start < self.instant {
+            return Some(below(self.instant));
+        }
+        (end <= self.from).then(|| format!("{}, which flake_start_above has returned", below(self.from)))
+    }
+}
+
 impl Machine {
+    /// Forgets what flake_start_above has returned, which does not hold any more; its argument does.
+    pub fn forget_returned(&mut self) {
+        self.promises.iter_mut().for_each(|promise| promise.from = promise.instant);
+    }
+
     pub fn new(name: char, life: u64) -> Self {
         Self {
             name,

@@ -81,6 +81,9 @@ impl Play {
         let offset = machine.offset.fetch_add(by, Ordering::Relaxed) + by;
         machine.may_wait |= offset > 0;
         machine.steps.push((self.time(), offset));
+        if by < 0 {
+            machine.forget_returned();
+        }
         let is_accepting = machine.accepting > 0;
         let clock = time(self.time() + offset);
         tell!(world, "server {}: its clock {how}, and says {clock}", world.name(at));
@@ -156,6 +159,7 @@ impl Play {
         let machine = &mut world.machines[at];
         if machine.node != node && machine.exists {
             machine.node = node;
+            machine.forget_returned();
             tell!(world, "server {} is now node {} of {}", world.name(at), node.0, node.1);
         }
     }

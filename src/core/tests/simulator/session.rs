@@ -244,13 +244,8 @@ impl Play {
         if let Ok(Answer::Issue(id)) = outcome {
             let mut world = self.world();
             let machine = &world.machines[host.at];
-            let promise = machine.promises.iter().find(|promise| {
-                promise.database.is_none_or(|database| database == session.database)
-                    && !promise.waits_for.contains(&host.slot)
-                    && id.start < promise.instant
-            });
-            let is_below =
-                promise.map(|promise| format!("an ID of {} is below {}", time(id.start), time(promise.instant)));
+            let maker = (host.slot, session.database);
+            let is_below = machine.promises.iter().find_map(|promise| promise.broken_by(maker, id.start, id.end));
             let (time, clock) = read.get();
             let is_creator = session.transaction.as_ref().is_some_and(|transaction| transaction.is_creator);
             let made = Made {

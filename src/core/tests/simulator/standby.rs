@@ -135,6 +135,7 @@ impl Play {
         (machine.wal, machine.branch, machine.history) = (wal, branch, history);
         machine.upgrade = upgrade;
         machine.node = node;
+        machine.forget_returned();
         machine.has_looked = [false; DATABASES];
         machine.saved = None;
         machine.horizons.clear();

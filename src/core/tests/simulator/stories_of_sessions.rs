@@ -17,6 +17,19 @@ fn sessions_that_were_connected_start_above_too() {
     goes_well([on(A, begin), on(A, [Event::Step { by: -SECOND }]), on(A, again(0, false))]);
 }
 
+/// The clock is set back to before the first window, and flake_start_above returns. Sessions begin with the window, snos before it, and
+/// neither below what was returned.
+#[test]
+fn what_start_above_returns_is_before_the_first_id() {
+    let above = Event::StartAbove { slot: 1, ahead: 0, stop: None };
+    goes_well([on(A, [make(0), Event::Step { by: -SECOND / 2 }, above, Event::Pass { by: SECOND }, make(0)])]);
+    let early = [Event::Step { by: -5 * SECOND }, above, Event::Pass { by: 9 * SECOND / 2 }, snos(0)];
+    goes_well([on(A, [Event::Pass { by: SECOND }, make(0)]), on(A, early)]);
+    // It does not hold any more once the clock is set back; the argument does.
+    let ahead = Event::StartAbove { slot: 1, ahead: -SECOND, stop: None };
+    goes_well([on(A, [ahead, Event::Step { by: -SECOND / 2 }, make(0)])]);
+}
+
 /// A session is stopped anywhere while it makes an ID, and flake_start_above is called. The call returns after the ID is made or
 /// given up.
 #[test]
