@@ -58,7 +58,7 @@ fn rotate(name: &[u8], from_id: Option<i64>, force: bool) -> Option<TimestampWit
 
 /// Requires that no ID from the bound on exists yet, and that the bound is an ID of the layout.
 fn require_ahead(key: &Key, layout: &Layout, from_id: i64) {
-    let (next, latest) = (first_since(layout, unused()), first_since(layout, unused() + LATEST));
+    let (next, latest) = (first_since(layout, unused()), first_since(layout, unused().saturating_add(LATEST)));
     if (next..=latest).contains(&from_id) {
         return;
     }

@@ -10,6 +10,7 @@ use flake_core::ledger::protocol;
 use crate::machine::{Promise, SLOTS};
 use crate::oracle::time;
 use crate::play::{Play, tell};
+use crate::wal::DATABASES;
 
 impl Play {
     /// A session drops and creates the extension in a transaction, or creates it if it does not exist.
@@ -87,10 +88,14 @@ impl Play {
             let waits_for: Vec<usize> = (0..SLOTS).filter(|other| *other != slot && is_busy(other)).collect();
             let record = machine.wal.flushed;
             let is_private = session.transaction.as_ref().is_some_and(|transaction| transaction.is_creator);
+            // A page that this server has not read may know of an acceptance of which an earlier copy of flake.mark does not.
+            let has_page = |one: usize| machine.wal.databases[one].0.as_ref().is_some_and(|page| page.bytes.is_some());
+            let is_known = |one| one == session.database || machine.has_looked[one] || !has_page(one);
+            let is_sure = machine.accepting == 0 && (0..DATABASES).all(is_known);
             let of_database = (!is_private).then_some(Some(session.database));
             for database in [None].into_iter().chain(of_database) {
                 let waits_for = waits_for.clone();
-                let from = if database.is_none() && machine.accepting == 0 { from } else { instant };
+                let from = if database.is_none() && is_sure { from } else { instant };
                 machine.promises.push(Promise { instant, from, database, record, waits_for });
             }
             Ok(())
