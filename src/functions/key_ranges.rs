@@ -20,8 +20,8 @@ const MARGIN: i64 = 60_000_000;
 /// No rotation is meant to begin later than that, in microseconds; an ID of another layout can be.
 const LATEST: i64 = 86_400_000_000;
 
-/// Gives the key a new secret for IDs from a minute after now on, and above all that exist. Lower IDs keep their secret, so an ID has the same public name
-/// for ever.
+/// Gives the key a new secret for IDs from a minute after now on, or above all that may exist if that is later. Lower IDs keep their
+/// secret, so an ID has the same public name for ever.
 #[pg_extern(sql = "")]
 fn flake_rotate_key(name: &[u8]) -> Option<TimestampWithTimeZone> {
     rotate(name, None, false)
@@ -48,19 +48,22 @@ fn rotate(name: &[u8], from_id: Option<i64>, force: bool) -> Option<TimestampWit
             .hint("Create another key for new rows with flake_create_key.")
             .raise();
     }
-    let from_id = from_id.unwrap_or_else(|| first_since(layout, unused().max(clock::now() + MARGIN)));
-    if !force {
-        require_ahead(&key, layout, from_id);
-    }
+    let from_id = match from_id {
+        Some(from_id) if force => from_id,
+        wanted => bound(&key, layout, wanted),
+    };
     add(&key, &shown.ranges, from_id);
     time(layout, from_id)
 }
 
-/// Requires that no ID from the bound on exists yet, and that the bound is an ID of the layout.
-fn require_ahead(key: &Key, layout: &Layout, from_id: i64) {
-    let (next, latest) = (first_since(layout, unused()), first_since(layout, unused().saturating_add(LATEST)));
-    if (next..=latest).contains(&from_id) {
-        return;
+/// Returns the first ID of the new secret, which may be chosen. No ID from it on exists, and it is of the next day.
+fn bound(key: &Key, layout: &Layout, chosen: Option<i64>) -> i64 {
+    let (now, unused) = (clock::now(), ledger::unused().or_raise());
+    let next = unused.max(now + MARGIN);
+    let (first, latest) = (first_since(layout, unused), first_since(layout, now + LATEST));
+    let from_id = chosen.unwrap_or_else(|| first_since(layout, next));
+    if (first..=latest).contains(&from_id) {
+        return from_id;
     }
     let name = layout.name();
     let at = layout.tick_of(from_id as u64).map(|tick| to_text(layout.start_of(tick)));
@@ -69,11 +72,20 @@ fn require_ahead(key: &Key, layout: &Layout, from_id: i64) {
         |at| format!("In layout \"{name}\", it is of {at}."),
     );
     refuse(key)
-        .detail(match from_id < next {
-            true => format!("{at} IDs from {from_id} on may exist: their old public IDs would not open any more."),
-            false => format!("{at} Until then, the old secret would seal new IDs."),
+        .detail(match chosen {
+            None => format!("A clock was ahead, so IDs of up to {} may exist.", to_text(unused)),
+            Some(_) if from_id < first => {
+                format!("{at} IDs from {from_id} on may exist: their old public IDs would not open any more.")
+            }
+            Some(_) => format!("{at} Until then, the old secret would seal new IDs."),
         })
-        .hint("Leave from_id out: the secret then begins in a minute. To accept the consequences, pass force => true.")
+        .hint(if next <= now + LATEST {
+            format!("Leave from_id out: the secret then begins at {}. To accept the consequences, pass force => true.", to_text(next))
+        } else {
+            "Create another key for new IDs with flake_create_key. If the public IDs of existing IDs may die, pass a from_id and \
+             force => true."
+                .to_owned()
+        })
         .raise();
 }
 
@@ -106,11 +118,6 @@ fn add(key: &Key, ranges: &[Range], from_id: i64) {
 
 fn refuse(key: &Key) -> Undetailed {
     Error::invalid(format!("cannot rotate key \"{}\"", key.name))
-}
-
-/// Returns the end of the time that sessions and lessees may have used in this database, but no instant before now.
-fn unused() -> i64 {
-    ledger::used_until().or_raise().map_or(clock::now(), |(until, _)| clock::now().max(until))
 }
 
 /// Returns the first ID of the first tick that begins at the instant or after it. IDs of the tick before can exist.

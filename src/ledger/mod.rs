@@ -25,7 +25,7 @@ pub use self::lease::{lease, leases, leases_at_once, lots, release};
 pub use self::mark::page::{hold as hold_page, missing as no_page, used_until};
 pub use self::memory::preload;
 pub use self::node::{node_in_force, node_to_read, part_to_read};
-pub use self::operator::{accept_clock, record_mark, start_above};
+pub use self::operator::{accept_clock, record_mark, start_above, unused};
 pub use self::session::{admit, admits, cover, end_transaction, join, leave};
 pub use self::status::{counters, file_error, memory_error, status, system, watch_clock};
 pub use self::turn::turn;

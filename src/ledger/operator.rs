@@ -1,4 +1,5 @@
-//! flake_accept_clock, flake_start_above and flake_record_mark: their checks, warnings and log messages.
+//! flake_accept_clock, flake_start_above and flake_record_mark: their checks, warnings and log messages. And what flake_rotate_key
+//! asks for.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -64,6 +65,11 @@ pub fn start_above(instant: i64, force: bool) -> Result<i64, Error> {
         report::log(format!("flake: no IDs are made before {}, because flake_start_above was called", to_text(from)));
     }
     Ok(from)
+}
+
+/// Returns the first instant, now or later, that no session and no lessee can have used, as far as this server and the page know.
+pub fn unused() -> Result<i64, Error> {
+    Ok(protocol::unused(&mut Backend::new()?)?.max(clock::now()))
 }
 
 /// Writes this server's mark into the page of a database in which the extension has just been created.

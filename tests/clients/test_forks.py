@@ -1,6 +1,5 @@
 """Processes that are forked from a program with a lease, by servers of applications too, never make an ID twice."""
 
-import os
 import shutil
 import socket
 import subprocess
@@ -89,7 +88,6 @@ def test_processes_of_a_cluster_never_make_an_id_twice(programs, database):
 
 
 APPLICATION = """
-import os
 from pgflake import Ids
 ids = Ids("twitter", "", patience=20)
 ids.next()
@@ -117,7 +115,7 @@ def test_servers_that_fork_a_loaded_program(programs, database, tmp_path, server
         command = [program, "--plugins", "python3", "--http-socket", address, "--master", "--processes", "4"]
         command += ["--wsgi-file", "app.py", "--need-app", *UWSGI[server]]
     path = f"{programs.python_path}:{tmp_path}"
-    environment = os.environ | database.environment | {"PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"}
+    environment = database.environment | {"PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"}
     with (tmp_path / "log").open("wb") as log:
         running = subprocess.Popen(command, cwd=tmp_path, env=environment, stdout=log, stderr=log)
     try:

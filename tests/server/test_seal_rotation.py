@@ -89,19 +89,45 @@ def test_a_layout_that_is_not_in_the_order_of_time_is_refused(db):
         db.execute("SELECT flake_drop_key('unordered')")
 
 
-@pytest.mark.parametrize("state", ["running", "restarted"])
+@pytest.mark.parametrize("state", ["running", "restarted", "in another database"])
 def test_a_rotation_keeps_public_ids_of_a_clock_that_was_ahead(own_servers, state):
-    server = own_servers(clock="+600")
-    server.sql("SELECT flake_create_key('usr', 'twitter'); SELECT flake_next('twitter'); SELECT pg_sleep(0.01)")
-    id, sealed = server.sql("SELECT id, flake_seal(id, 'usr') FROM flake_next('twitter') id")[0]
+    server = own_servers(clock="+0")
+    server.sql("SELECT flake_next('twitter')")
+    server.sql("CREATE DATABASE other TEMPLATE postgres")
+    keeper = server.of_client("postgres", "other" if state == "in another database" else "postgres", "")
+    keeper.sql("SELECT flake_create_key('usr', 'twitter')")
+    server.set_clock("+600")
+    server.sql("SELECT flake_next('twitter'); SELECT pg_sleep(0.01)")
+    id = server.value("SELECT flake_next('twitter')")
+    sealed = keeper.value("SELECT flake_seal(%s, 'usr')", id)
     server.set_clock("+0")
     if state == "restarted":
         server.restart()
-    error = pytest.raises(psycopg.Error, server.sql, f"SELECT flake_rotate_key('usr', {id})").value
-    assert "may exist" in error.diag.message_detail
-    begins = server.value("SELECT flake_rotate_key('usr')")
-    assert server.value("SELECT %s - flake_timestamp(%s) BETWEEN '1 us' AND '4 s'", begins, id)
-    assert server.value("SELECT flake_unseal(%s, 'usr')", sealed) == id
+    error = pytest.raises(psycopg.Error, keeper.sql, f"SELECT flake_rotate_key('usr', {id})").value
+    assert "may exist" in error.diag.message_detail and "secret then begins at" in error.diag.message_hint
+    begins = keeper.value("SELECT flake_rotate_key('usr')")
+    assert keeper.value("SELECT %s - flake_timestamp(%s) BETWEEN '1 us' AND '5 s'", begins, id)
+    assert keeper.value("SELECT flake_unseal(%s, 'usr')", sealed) == id
+
+
+def test_a_rotation_does_not_begin_in_a_year_because_a_clock_was_ahead(own_servers):
+    """Neither does it let public IDs of that time die, unless forced."""
+    server = own_servers(clock="+31536000")
+    server.sql("SELECT flake_create_key('usr', 'twitter'); SELECT flake_next('twitter')")
+    server.set_clock("+0")
+    server.sql("SELECT flake_accept_clock()")
+    for bound in "", ", flake_min(now() + interval '5 min')":
+        error = pytest.raises(psycopg.Error, server.sql, f"SELECT flake_rotate_key('usr'{bound})").value
+        assert "may exist" in error.diag.message_detail and "Create another key" in error.diag.message_hint
+    forced = "flake_rotate_key('usr', flake_min(now() + interval '5 min'), force => true)"
+    assert server.value(f"SELECT {forced} < now() + interval '6 min'")
+
+
+def test_a_rotation_leaves_the_ids_of_leases_to_the_old_secret(own_servers):
+    server = own_servers()
+    server.sql("SELECT flake_create_key('usr', 'twitter'); SELECT flake_lease('twitter', NULL)")
+    ahead = server.value("SELECT flake_rotate_key('usr') - now()")
+    assert timedelta(seconds=65) < ahead < timedelta(seconds=75)
 
 
 @pytest.mark.parametrize("layout, bound, word", [

@@ -54,7 +54,7 @@ use crate::instant::NEVER;
 pub use self::horizons::bind;
 pub use self::lease::{lease, release};
 pub use self::operator::{Acceptance, accept, start_above};
-pub use self::page::{confirm, marks_of, record_mark};
+pub use self::page::{confirm, marks_of, record_mark, unused};
 pub use self::sessions::{join, leave};
 pub use self::time::{Beginning, Grant, begin, grant, wait_of_start};
 

@@ -35,6 +35,15 @@ pub(super) fn read_page<H: Host>(host: &mut H) -> Result<PageRead, H::Error> {
     Ok(PageRead { marks, exists: page.bytes.is_some() })
 }
 
+/// Returns the end of all time that counts as used in the ledger or in the page. The page has leases, and the marks of other parts.
+///
+/// # Errors
+/// The server's errors, if this session has to begin the ledger; or the page is unreadable.
+pub fn unused<H: Host>(host: &mut H) -> Result<i64, H::Error> {
+    let page = read_page(host)?;
+    Ok(begun(host)?.time.used.until().max(page.marks.last_value()))
+}
+
 /// Adds marks to the ledger.
 fn learn<H: Host>(host: &mut H, marks: &Marks) -> Result<(), H::Error> {
     if host.lock(in_force).is_none_or(|old| old.having_read(marks) == old) {

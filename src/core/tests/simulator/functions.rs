@@ -79,6 +79,7 @@ impl Play {
             instant
         };
         let result = self.act((at, slot), stop, |host, session| {
+            let acceptances = self.world().machines[at].acceptances;
             let (from, _) = protocol::start_above(host, instant)?;
             let mut world = self.world();
             let machine = &mut world.machines[at];
@@ -91,7 +92,7 @@ impl Play {
             // A page that this server has not read may know of an acceptance of which an earlier copy of flake.mark does not.
             let has_page = |one: usize| machine.wal.databases[one].0.as_ref().is_some_and(|page| page.bytes.is_some());
             let is_known = |one| one == session.database || machine.has_looked[one] || !has_page(one);
-            let is_sure = machine.accepting == 0 && (0..DATABASES).all(is_known);
+            let is_sure = machine.accepting == 0 && machine.acceptances == acceptances && (0..DATABASES).all(is_known);
             let of_database = (!is_private).then_some(Some(session.database));
             for database in [None].into_iter().chain(of_database) {
                 let waits_for = waits_for.clone();
