@@ -89,7 +89,7 @@ impl Play {
             let waits_for: Vec<usize> = (0..SLOTS).filter(|other| *other != slot && is_busy(other)).collect();
             let record = machine.wal.flushed;
             let is_private = session.transaction.as_ref().is_some_and(|transaction| transaction.is_creator);
-            // A page that this server has not read may know of an acceptance of which an earlier copy of flake.mark does not.
+            // An earlier copy of flake.mark does not know of the last acceptance. A page that this server has not read can.
             let has_page = |one: usize| machine.wal.databases[one].0.as_ref().is_some_and(|page| page.bytes.is_some());
             let is_known = |one| one == session.database || machine.has_looked[one] || !has_page(one);
             let is_sure = machine.accepting == 0 && machine.acceptances == acceptances && (0..DATABASES).all(is_known);
