@@ -956,6 +956,11 @@ BEGIN
     THEN
         RAISE 'extension "pgcrypto" is being replaced' USING ERRCODE = '55000', HINT = 'Try again.';
     END IF;
+    IF EXISTS (SELECT FROM flake.key k WHERE k.secret = $2 AND k.name <> $1) THEN
+        RAISE 'secret belongs to key "%" already', (SELECT k.name FROM flake.key k WHERE k.secret = $2 LIMIT 1) USING ERRCODE = '42710',
+            DETAIL = 'With another name, its public IDs would have two spellings.',
+            HINT = 'Use that key, or create one with a secret of its own with flake_create_key.';
+    END IF;
     INSERT INTO flake.key AS k VALUES ($1, $2, l.name) ON CONFLICT ON CONSTRAINT key_pkey
         DO UPDATE SET secret = excluded.secret, layout = excluded.layout WHERE $4;
     IF NOT FOUND THEN

@@ -105,9 +105,9 @@ def check(server):
         assert ROWS.search(text)[0] == generated
 
 
-def install(server, dbname="postgres", node=(0, 1), user="postgres"):
+def install(server, dbname="postgres", node=(0, 1), user="postgres", schema="public"):
     """Installs the edition in a database of a server."""
-    named = {"PGOPTIONS": f"-c flake.node_id={node[0]} -c flake.node_count={node[1]}"}
+    named = {"PGOPTIONS": f"-c flake.node_id={node[0]} -c flake.node_count={node[1]} -c search_path={schema}"}
     with environment(named):
         server.run("psql", "-X", "-q", "-v", "ON_ERROR_STOP=1", "-d", dbname, "-U", user, "-f", FILE)
 

@@ -200,7 +200,7 @@ def test_keys_are_created_as_in_the_extension(both):
     for call in [
         "flake_create_key('made', 'twitter')", "flake_create_key('made', 'si')", "flake_create_key('other', 'none')",
         "flake_create_key('Not a name', 'si')", "flake_import_key('given', 'short', 'si')",
-        f"flake_import_key('given', {secret}, 'si')",
+        f"flake_import_key('given', {secret}, 'si')", f"flake_import_key('twice', {secret}, 'si')",
         "flake_import_key('made', decode(repeat('01', 16), 'hex'), 'twitter')", "flake_drop_key('given')",
         f"flake_import_key('made', {secret}, 'discord', true)",
     ]:  # fmt: skip

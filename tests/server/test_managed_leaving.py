@@ -14,6 +14,20 @@ from conftest import bindir
 # Names and kinds that lines of the edition have in the list of a dump, and privileges of others.
 AWKWARD = """
     CREATE SCHEMA flakes;
+    CREATE SCHEMA "flake x";
+    CREATE FUNCTION "flake x".f() RETURNS integer LANGUAGE sql RETURN 1;
+    CREATE SEQUENCE "flake x".s;
+    CREATE FUNCTION flakes.flake_next(text) RETURNS bigint LANGUAGE sql RETURN 1;
+    COMMENT ON FUNCTION flakes.flake_next(text) IS 'a function';
+    CREATE FUNCTION flake_next() RETURNS bigint LANGUAGE sql RETURN 1;
+    CREATE FUNCTION flake_timestamp(numeric) RETURNS bigint LANGUAGE sql RETURN 1;
+    COMMENT ON FUNCTION flake_timestamp(numeric) IS 'another one';
+    REVOKE EXECUTE ON FUNCTION flake_timestamp(numeric) FROM PUBLIC;
+    CREATE AGGREGATE flake_last(bigint) (SFUNC = int8larger, STYPE = bigint);
+    REVOKE EXECUTE ON FUNCTION flake_last(bigint) FROM PUBLIC;
+    CREATE VIEW flakes.flake_layouts AS SELECT 1 AS n;
+    COMMENT ON COLUMN flakes.flake_layouts.n IS 'a column';
+    CREATE TYPE "flake x".flake_parts AS (n integer);
     CREATE TYPE flakes.flake AS ENUM ('a');
     COMMENT ON TYPE flakes.flake IS 'a type';
     REVOKE USAGE ON TYPE flakes.flake FROM PUBLIC;
@@ -63,7 +77,22 @@ USED = """
     GRANT INSERT, SELECT ON orders TO app;
     GRANT EXECUTE ON FUNCTION flake_seal(bigint, text) TO app;
     GRANT SELECT ON flake_layouts TO app;
-    COMMENT ON FUNCTION flake_next(text) IS 'makes an ID';
+    DO $$
+    DECLARE
+        one regprocedure;
+    BEGIN
+        FOR one IN SELECT oid FROM pg_proc WHERE pronamespace = 'flake'::regnamespace OR proname ~ '^flake_' LOOP
+            EXECUTE format('COMMENT ON FUNCTION %1$s IS ''its comment''; GRANT EXECUTE ON FUNCTION %1$s TO app', one);
+        END LOOP;
+    END $$;
+    COMMENT ON SCHEMA flake IS 'its schema';
+    COMMENT ON COLUMN flake_layouts.name IS 'its column';
+    GRANT SELECT (name) ON flake_layouts TO app;
+    COMMENT ON TYPE flake_parts IS 'its type';
+    COMMENT ON COLUMN flake_parts.worker IS 'its attribute';
+    COMMENT ON TABLE flake.key IS 'its table';
+    COMMENT ON CONSTRAINT key_pkey ON flake.key IS 'its key';
+    GRANT SELECT (name) ON flake.key TO app;
     INSERT INTO orders SELECT FROM generate_series(1, 100);
     INSERT INTO parted SELECT FROM generate_series(1, 100);
     INSERT INTO others SELECT FROM generate_series(1, 100)"""
@@ -81,7 +110,7 @@ def server(own_servers):
     return server
 
 
-def steps(server, directory):
+def steps(server, directory, schema="public"):
     """The commands of the page, each as a function of its role."""
     commands = pages.recipe(managed.PAGE, "To the extension", "shell")
     (directory / "managed").symlink_to(managed.FILE.parent)
@@ -89,6 +118,7 @@ def steps(server, directory):
     def run(command, role):
         environment = server.client_environment | {
             "PATH": f"{bindir()}:{os.environ['PATH']}", "PGUSER": role, "OLD": f"host={server.dir} dbname=postgres",
+            "SCHEMA": schema,
         }  # fmt: skip
         shell = ["bash", "-euo", "pipefail", "-c", command]
         return subprocess.run(shell, cwd=directory, env=environment, text=True, capture_output=True, check=False)
@@ -97,8 +127,8 @@ def steps(server, directory):
     return [lambda command=command, role=role: run(command, role) for command, role in zip(commands, roles, strict=True)]
 
 
-def leave(server, directory):
-    for step in steps(server, directory):
+def leave(server, directory, schema="public"):
+    for step in steps(server, directory, schema):
         done = step()
         assert done.returncode == 0, done.stderr
 
@@ -132,13 +162,53 @@ def test_everything_that_uses_the_functions_comes_along(server, tmp_path):
         assert app.execute("SELECT flake_seal(42, 'usr')").fetchone() == (sealed,)
 
 
+def test_the_functions_can_be_in_another_schema(own_servers, tmp_path):
+    server = own_servers(extension=False)
+    server.sql("CREATE ROLE shop_owner LOGIN; ALTER DATABASE postgres OWNER TO shop_owner")
+    managed.create_pgcrypto(server)
+    server.sql("CREATE SCHEMA ids AUTHORIZATION shop_owner")
+    managed.install(server, user="shop_owner", schema="ids")
+    with server.connect(**OWNER) as old:
+        old.execute("""
+            CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT ids.flake_next('twitter'));
+            CREATE FUNCTION flake_next(text) RETURNS bigint LANGUAGE sql RETURN 1;
+            CREATE FUNCTION ids.mine() RETURNS integer LANGUAGE sql RETURN 1;
+            SET search_path = ids; SELECT flake_create_key('usr', 'twitter')""")
+        sealed, = old.execute("SELECT flake_seal(42, 'usr')").fetchone()
+    leave(server, tmp_path, "ids")
+    with server.connect(dbname="shop", **OWNER) as db:
+        db.execute("INSERT INTO orders VALUES (DEFAULT); CREATE TABLE ids.own ()")
+        called = db.execute("SELECT ids.flake_unseal(%s, 'usr'), public.flake_next('twitter'), ids.mine()", [sealed])
+        assert called.fetchone() == (42, 1, 1)
+
+
+def test_rows_that_need_a_key_are_restored(server, tmp_path):
+    with server.connect(**OWNER) as old:
+        old.execute("SELECT flake_create_key('usr', 'twitter')")
+        old.execute("""
+            CREATE TABLE orders (id bigint DEFAULT flake_next('twitter'), public text, CHECK (flake_unseal(public, 'usr') = id));
+            INSERT INTO orders SELECT id, flake_seal(id, 'usr') FROM flake_batch('twitter', 3) id;
+            CREATE MATERIALIZED VIEW sealed AS SELECT flake_seal(id, 'usr') FROM orders""")
+    leave(server, tmp_path)
+    assert server.of_client("shop_owner", "shop", "").value("SELECT count(*) FROM sealed") == 3
+
+
+def test_no_other_user_of_the_machine_can_read_the_secrets(server, tmp_path):
+    with server.connect(**OWNER) as old:
+        old.execute("SELECT flake_create_key('usr', 'twitter'); CREATE TABLE flake.notes (t text)")
+    *_, restore = [step() for step in steps(server, tmp_path)]
+    assert restore.returncode
+    files = [tmp_path / name for name in ("keys.sql", "shop.dump")]
+    assert [oct(file.stat().st_mode & 0o77) for file in files] == ["0o0"] * 2
+
+
 def test_all_other_objects_come_along(server, tmp_path):
     """Also those whose lines in the list of the dump are nearly the edition's."""
     with server.connect(**OWNER) as old:
         before = set(old.execute(OBJECTS).fetchall())
         old.execute(AWKWARD)
         own = set(old.execute(OBJECTS).fetchall()) - before
-        kinds = "constraint default function index materialized policy publication rule sequence table trigger type"
+        kinds = "constraint default function index materialized policy publication rule sequence table trigger type view"
         assert {name.split()[0] for name, *_ in own} == set(kinds.split())
     leave(server, tmp_path)
     with server.connect(dbname="shop") as db:
