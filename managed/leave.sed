@@ -1,18 +1,19 @@
 # Deletes this edition from the list of a dump, so that the rest can be restored where the extension is, as
 # docs/how-to/managed.md shows. LC_ALL=C is needed because the list is in the encoding of the database. Where the edition's
-# functions are in another schema, that one has to be named here in place of "public".
+# functions are in another schema, its name has to be here in place of "public".
 #
 # A line has numbers, the kind of the object, its schema, its name and its owner. What others have in the schema "flake" stays in
 # the list, so that pg_restore raises an error, except for functions and sequences. An owner's name is one word.
 /^[0-9; ]+((ACL|COMMENT) - )?SCHEMA (- )?flake [^ ]+$/d
-/^[0-9; ]+SCHEMA - public [^ ]+$/d
+# Both schemas exist. The brackets keep one name when "public" is replaced.
+/^[0-9; ]+SCHEMA - (public|[p]ublic) [^ ]+$/d
 /^[0-9; ]+(ACL|COMMENT) flake (COLUMN|CONSTRAINT|FUNCTION|INDEX|SEQUENCE|TABLE|TYPE) /d
 /^[0-9; ]+FUNCTION flake [a-z0-9_]+\(/d
 /^[0-9; ]+SEQUENCE( SET)? flake [a-z0-9_]+ [^ ]+$/d
-/^[0-9; ]+TYPE flake (division|layout) /d
-/^[0-9; ]+(TABLE|TABLE DATA|CONSTRAINT|STATISTICS DATA) flake (gate|key|key_pkey) /d
-/^[0-9; ]+((ACL|COMMENT) public TYPE|TYPE public) flake_parts /d
-/^[0-9; ]+((ACL|COMMENT) public (TABLE|VIEW)|VIEW public) flake_layouts /d
+/^[0-9; ]+TYPE flake (division|layout) [^ ]+$/d
+/^[0-9; ]+(TABLE|TABLE DATA|CONSTRAINT|STATISTICS DATA) flake (gate|key|key_pkey|key key_pkey) [^ ]+$/d
+/^[0-9; ]+((ACL|COMMENT) public TYPE|TYPE public) flake_parts [^ ]+$/d
+/^[0-9; ]+((ACL|COMMENT) public (TABLE|VIEW)|VIEW public) flake_layouts [^ ]+$/d
 /^[0-9; ]+(ACL|COMMENT) public COLUMN flake_(layouts|parts)\./d
 # What pg_tle calls it.
 /^[0-9; ]+(COMMENT - )?EXTENSION (- )?flake_sql /d

@@ -28,6 +28,10 @@ AWKWARD = """
     CREATE VIEW flakes.flake_layouts AS SELECT 1 AS n;
     COMMENT ON COLUMN flakes.flake_layouts.n IS 'a column';
     CREATE TYPE "flake x".flake_parts AS (n integer);
+    CREATE TYPE "flake_parts x" AS (n integer);
+    CREATE VIEW "flake_layouts old" AS SELECT 1 AS n;
+    CREATE SCHEMA "flake key";
+    CREATE TABLE "flake key".t (n integer PRIMARY KEY);
     CREATE TYPE flakes.flake AS ENUM ('a');
     COMMENT ON TYPE flakes.flake IS 'a type';
     REVOKE USAGE ON TYPE flakes.flake FROM PUBLIC;
@@ -193,13 +197,35 @@ def test_rows_that_need_a_key_are_restored(server, tmp_path):
     assert server.of_client("shop_owner", "shop", "").value("SELECT count(*) FROM sealed") == 3
 
 
+@pytest.mark.parametrize("schema", ["information_schema", "pg_catalog", 'x"; ALTER ROLE shop_owner SUPERUSER; --'])
+def test_a_superuser_gives_no_schema_away(server, tmp_path, schema):
+    _, second, _ = steps(server, tmp_path, schema)
+    (tmp_path / "last_id").write_text("1")
+    done = second()
+    owner = server.value("SELECT datdba::regrole::text FROM pg_database WHERE datname = 'shop'")
+    assert (done.returncode != 0) == (owner == "postgres") == (schema[0] != "x"), done.stderr
+    assert server.sql("SELECT rolsuper FROM pg_roles WHERE rolname = 'shop_owner'") == [(False,)]
+
+
+def test_no_function_of_others_gets_the_secrets(server, tmp_path):
+    server.sql("GRANT CREATE ON SCHEMA public TO app")
+    with server.connect(user="app") as other:
+        other.execute("CREATE FUNCTION format(text, text, text, bytea, text) RETURNS text LANGUAGE sql RETURN 'SELECT stolen'")
+    with server.connect(**OWNER) as old:
+        old.execute("SELECT flake_create_key('usr', 'twitter')")
+    *_, restore = [step() for step in steps(server, tmp_path)]
+    assert 'must be member of role "app"' in restore.stderr
+    assert server.of_client("shop_owner", "shop", "").value("SELECT count(*) FROM flake_keys") == 1
+
+
 def test_no_other_user_of_the_machine_can_read_the_secrets(server, tmp_path):
+    for name in "keys.sql", "shop.dump":
+        (tmp_path / name).touch(0o666)
     with server.connect(**OWNER) as old:
         old.execute("SELECT flake_create_key('usr', 'twitter'); CREATE TABLE flake.notes (t text)")
     *_, restore = [step() for step in steps(server, tmp_path)]
     assert restore.returncode
-    files = [tmp_path / name for name in ("keys.sql", "shop.dump")]
-    assert [oct(file.stat().st_mode & 0o77) for file in files] == ["0o0"] * 2
+    assert not any((tmp_path / name).exists() for name in ("keys.sql", "shop.dump"))
 
 
 def test_all_other_objects_come_along(server, tmp_path):
