@@ -88,6 +88,7 @@ def test_processes_of_a_cluster_never_make_an_id_twice(programs, database):
 
 
 APPLICATION = """
+import os
 from pgflake import Ids
 ids = Ids("twitter", "", patience=20)
 ids.next()
@@ -122,7 +123,7 @@ def test_servers_that_fork_a_loaded_program(programs, database, tmp_path, server
         made = []
 
         def get():
-            command = ["curl", "-s", "--retry", "20", "--retry-connrefused", f"http://{address}/"]
+            command = ["curl", "-sf", "--retry", "20", "--retry-connrefused", "--retry-max-time", "60", f"http://{address}/"]
             answer = subprocess.run(command, capture_output=True, check=True, text=True)
             made.append(answer.stdout.split())
 
