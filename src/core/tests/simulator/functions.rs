@@ -93,11 +93,12 @@ impl Play {
             let has_page = |one: usize| machine.wal.databases[one].0.as_ref().is_some_and(|page| page.bytes.is_some());
             let is_known = |one| one == session.database || machine.has_looked[one] || !has_page(one);
             let is_sure = machine.accepting == 0 && machine.acceptances == acceptances && (0..DATABASES).all(is_known);
+            let returned_at = self.time() + machine.offset();
             let of_database = (!is_private).then_some(Some(session.database));
             for database in [None].into_iter().chain(of_database) {
                 let waits_for = waits_for.clone();
                 let from = if database.is_none() && is_sure { from } else { instant };
-                machine.promises.push(Promise { instant, from, database, record, waits_for });
+                machine.promises.push(Promise { instant, from, returned_at, database, record, waits_for });
             }
             Ok(())
         });

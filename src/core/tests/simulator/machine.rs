@@ -122,6 +122,8 @@ pub struct Promise {
     /// From when on sessions make IDs, which the call has returned. It holds for this server as long as its number is the same, its
     /// clock is not set back, and nobody accepts the clock.
     pub from: i64,
+    /// The reading of the clock when the call returned. A session that had read it before can still make an ID of that reading.
+    pub returned_at: i64,
     /// None for all databases of this server.
     pub database: Option<usize>,
     pub record: usize,
@@ -130,8 +132,9 @@ pub struct Promise {
 }
 
 impl Promise {
-    /// Returns what is wrong with an ID of a session in a database, which begins at an instant and whose tick ends at another one.
-    pub fn broken_by(&self, (slot, database): (usize, usize), start: i64, end: i64) -> Option<String> {
+    /// Returns what is wrong with an ID of a session in a database, which begins at an instant and whose tick ends at another one. `read`
+    /// is the reading of the clock for it.
+    pub fn broken_by(&self, (slot, database): (usize, usize), start: i64, end: i64, read: i64) -> Option<String> {
         if self.waits_for.contains(&slot) || self.database.is_some_and(|known| known != database) {
             return None;
         }
@@ -139,7 +142,8 @@ impl Promise {
         if start < self.instant {
             return Some(below(self.instant));
         }
-        (end <= self.from).then(|| format!("{}, which flake_start_above has returned", below(self.from)))
+        (end <= self.from && read > self.returned_at)
+            .then(|| format!("{}, which flake_start_above has returned", below(self.from)))
     }
 }
 

@@ -245,8 +245,9 @@ impl Play {
             let mut world = self.world();
             let machine = &world.machines[host.at];
             let maker = (host.slot, session.database);
-            let is_below = machine.promises.iter().find_map(|promise| promise.broken_by(maker, id.start, id.end));
             let (time, clock) = read.get();
+            let is_below =
+                machine.promises.iter().find_map(|promise| promise.broken_by(maker, id.start, id.end, clock));
             let is_creator = session.transaction.as_ref().is_some_and(|transaction| transaction.is_creator);
             let made = Made {
                 server: host.at,
