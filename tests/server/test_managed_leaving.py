@@ -114,9 +114,9 @@ def server(own_servers):
     return server
 
 
-def steps(server, directory, schema="public"):
+def steps(server, directory, schema="public", changed=lambda command: command):
     """The commands of the page, each as a function of its role."""
-    commands = pages.recipe(managed.PAGE, "To the extension", "shell")
+    commands = [changed(command) for command in pages.recipe(managed.PAGE, "To the extension", "shell")]
     (directory / "managed").symlink_to(managed.FILE.parent)
 
     def run(command, role):
@@ -223,8 +223,12 @@ def test_no_other_user_of_the_machine_can_read_the_secrets(server, tmp_path):
         (tmp_path / name).touch(0o666)
     with server.connect(**OWNER) as old:
         old.execute("SELECT flake_create_key('usr', 'twitter'); CREATE TABLE flake.notes (t text)")
-    *_, restore = [step() for step in steps(server, tmp_path)]
-    assert restore.returncode
+    removes = "rm -f keys.sql shop.dump' EXIT"
+    done = [step() for step in steps(server, tmp_path, changed=lambda command: command.replace(
+        removes, f"stat -c %a keys.sql shop.dump > modes; {removes}"))]  # fmt: skip
+    assert done[-1].returncode
+    assert (tmp_path / "modes").read_text().split() == ["600", "600"]
+    # The error leaves none of them.
     assert not any((tmp_path / name).exists() for name in ("keys.sql", "shop.dump"))
 
 
