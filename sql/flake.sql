@@ -22,6 +22,14 @@ SELECT pg_catalog.set_config('role'::pg_catalog.text, rolname::pg_catalog.text, 
 WHERE oid OPERATOR(pg_catalog.=) '10'::pg_catalog.oid AND rolname OPERATOR(pg_catalog.<>) current_user
     AND pg_catalog.pg_has_role(session_user, oid, 'MEMBER'::pg_catalog.text);
 
+-- Objects that roles do not use -----------------------------------------------------------------------------------------
+
+-- CREATE RULE and CREATE TRIGGER wait for a strong lock before PostgreSQL looks at who owns the relation. A role could so keep
+-- sessions from making IDs, which lock flake_mark. It cannot in a schema that it may not use.
+CREATE SCHEMA flake_internal;
+REVOKE ALL ON SCHEMA flake_internal FROM PUBLIC;
+COMMENT ON SCHEMA flake_internal IS 'objects of flake that no role uses by name';
+
 -- Making IDs -------------------------------------------------------------------------------------------------------------
 
 CREATE FUNCTION flake_next(layout text) RETURNS bigint
@@ -187,15 +195,15 @@ COMMENT ON FUNCTION flake_plan_instant(date) IS
 
 -- Custom layouts ---------------------------------------------------------------------------------------------------------
 
-CREATE FUNCTION flake_layout_validator(options text[], catalog oid) RETURNS void
+CREATE FUNCTION flake_internal.flake_layout_validator(options text[], catalog oid) RETURNS void
     STABLE STRICT PARALLEL SAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_layout_validator';
-COMMENT ON FUNCTION flake_layout_validator(text[], oid) IS
+COMMENT ON FUNCTION flake_internal.flake_layout_validator(text[], oid) IS
     'checks the definitions of custom layouts; for the owners of the extension and of the database';
 
 -- Custom layouts are foreign servers of this wrapper, because pg_dump writes those before the tables whose generated
 -- columns need them.
-CREATE FOREIGN DATA WRAPPER flake_layout VALIDATOR flake_layout_validator;
+CREATE FOREIGN DATA WRAPPER flake_layout VALIDATOR flake_internal.flake_layout_validator;
 COMMENT ON FOREIGN DATA WRAPPER flake_layout IS 'the custom layouts of flake, each a foreign server; see flake_create_layout';
 
 CREATE FUNCTION flake_create_layout(name text, definition jsonb) RETURNS void
@@ -246,14 +254,14 @@ CREATE FUNCTION flake_unseal_or_error(sealed uuid, key text) RETURNS bigint
 COMMENT ON FUNCTION flake_unseal_or_error(uuid, text) IS
     'returns the ID of a public ID, for statements that write; raises an error if it was not sealed with this key';
 
-CREATE FUNCTION flake_key_validator(options text[], catalog oid) RETURNS void
+CREATE FUNCTION flake_internal.flake_key_validator(options text[], catalog oid) RETURNS void
     STABLE STRICT PARALLEL SAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_key_validator';
-COMMENT ON FUNCTION flake_key_validator(text[], oid) IS
+COMMENT ON FUNCTION flake_internal.flake_key_validator(text[], oid) IS
     'checks the options of keys and of their user mappings; for the owners of the extension and of the database';
 
 -- Keys are foreign servers of this wrapper, and their secrets options of PUBLIC's user mapping, which PostgreSQL hides.
-CREATE FOREIGN DATA WRAPPER flake_key VALIDATOR flake_key_validator;
+CREATE FOREIGN DATA WRAPPER flake_key VALIDATOR flake_internal.flake_key_validator;
 COMMENT ON FOREIGN DATA WRAPPER flake_key IS 'the keys of public IDs, each a foreign server; see flake_create_key';
 
 CREATE FUNCTION flake_create_key(name text, layout text) RETURNS void
@@ -399,18 +407,18 @@ COMMENT ON FUNCTION flake_accept_clock() IS
 
 -- The mark ---------------------------------------------------------------------------------------------------------------
 
-CREATE SEQUENCE flake_mark;
-COMMENT ON SEQUENCE flake_mark IS
+CREATE SEQUENCE flake_internal.flake_mark;
+COMMENT ON SEQUENCE flake_internal.flake_mark IS
     'how far the IDs of each node may reach, in a page of its own that is replicated with the data; not for use';
 
-CREATE UNLOGGED SEQUENCE flake_mark_until;
-COMMENT ON SEQUENCE flake_mark_until IS
+CREATE UNLOGGED SEQUENCE flake_internal.flake_mark_until;
+COMMENT ON SEQUENCE flake_internal.flake_mark_until IS
     'a copy of the last value of flake_mark, which pg_upgrade keeps and the replication of sequences does not set; not for use';
 
-CREATE FUNCTION flake_record_mark() RETURNS void
+CREATE FUNCTION flake_internal.flake_record_mark() RETURNS void
     VOLATILE STRICT PARALLEL UNSAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_record_mark';
-COMMENT ON FUNCTION flake_record_mark() IS
+COMMENT ON FUNCTION flake_internal.flake_record_mark() IS
     'writes this server''s mark into flake_mark; CREATE EXTENSION and upgrades call it; for superusers';
 
 CREATE FUNCTION flake_start_above(id bigint, layout text, force boolean DEFAULT false) RETURNS timestamptz
@@ -530,18 +538,18 @@ GRANT EXECUTE ON FUNCTION
     flake_plan_last(tstzrange, text), flake_during_support(internal), flake_during(bigint, tstzrange, text), flake_plan_since(timestamptz, text),
     flake_plan_after(timestamptz, text), flake_plan_until(timestamptz, text), flake_plan_before(timestamptz, text), flake_plan_instant(timestamp),
     flake_plan_instant(date),
-    flake_layout_validator(text[], oid),
+    flake_internal.flake_layout_validator(text[], oid),
     flake_seal(bigint, text), flake_seal_uuid(bigint, text), flake_unseal(text, text), flake_unseal(uuid, text),
-    flake_unseal_or_error(text, text), flake_unseal_or_error(uuid, text), flake_key_validator(text[], oid),
+    flake_unseal_or_error(text, text), flake_unseal_or_error(uuid, text), flake_internal.flake_key_validator(text[], oid),
     flake_create_key(text, text), flake_import_key(text, bytea, text, boolean), flake_rotate_key(text),
     flake_rotate_key(text, bigint, boolean), flake_drop_key(text), flake_keys(),
     flake_create_layout(text, jsonb), flake_drop_layout(text), flake_layouts(), flake_stats(),
-    flake_check(), flake_accept_clock(), flake_record_mark(), flake_start_above(bigint, text, boolean), flake_horizon(), flake_publish_horizon(),
+    flake_check(), flake_accept_clock(), flake_internal.flake_record_mark(), flake_start_above(bigint, text, boolean), flake_horizon(), flake_publish_horizon(),
     flake_cover(bigint, text), flake_take(anyelement, regclass, text, integer), flake_open_transactions(), flake_lease(text, bigint),
     flake_release(text, bigint, bigint), flake_leases()
     TO PUBLIC;
 GRANT USAGE ON TYPE flake_parts, flake_leased TO PUBLIC;
-GRANT SELECT ON flake_layouts, flake_keys, flake_stats, flake_open_transactions, flake_leases, flake_mark, flake_mark_until TO PUBLIC;
+GRANT SELECT ON flake_layouts, flake_keys, flake_stats, flake_open_transactions, flake_leases TO PUBLIC;
 
 -- Citus 14 takes PUBLIC for a role where it looks at a wrapper's privileges, and raises an error: a database with Citus goes
 -- without these. A function grants them, because DO needs plpgsql, which a database need not have.
@@ -551,4 +559,4 @@ SELECT flake_grant() WHERE NOT EXISTS (
 DROP FUNCTION flake_grant();
 
 -- A server that has made IDs before, in this database or in another one, must not seem to begin at nothing.
-SELECT flake_record_mark();
+SELECT flake_internal.flake_record_mark();

@@ -115,7 +115,7 @@ impl From<Fault> for Error {
             Fault::Page(Damaged) => Self::of(ERRCODE_DATA_CORRUPTED, message)
                 .detail("The page is damaged.")
                 .hint("If the clock has not been set back since the last ID was made, \
-                 ALTER SEQUENCE flake_mark NO CYCLE rewrites the sequence without this page."),
+                 ALTER SEQUENCE flake_internal.flake_mark NO CYCLE rewrites the sequence without this page."),
         }
     }
 }

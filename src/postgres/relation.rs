@@ -7,6 +7,7 @@ use std::ffi::CStr;
 use pgrx::{PgList, pg_sys};
 
 use super::same_schema::btree_family;
+use super::snapshot::Latest;
 use super::stored_trees::{Content, content};
 
 /// Returns the relation whose row type this is, or None if it is another type.
@@ -182,8 +183,11 @@ pub fn integer_family() -> pg_sys::Oid {
     unsafe { btree_family(pg_sys::INT8OID) }
 }
 
-/// Returns the greatest value from a bound on of a bigint column that an index begins with, or None inside if there is none. Returns
-/// None if somebody changes the table or the index. It keeps no lock.
+/// Returns the greatest value from a bound on of a bigint column that an index begins with, or None inside if there is none, among all
+/// rows that are committed now. Returns None if somebody changes the table or the index. It keeps no lock that it did not find.
+///
+/// A query would run code of the table's owner with the caller's privileges: to plan it, PostgreSQL calls functions in expressions
+/// of the table's indexes. This scan calls only the comparison of integers.
 pub fn greatest_from(table: pg_sys::Oid, index: pg_sys::Oid, column: i16, bound: i64) -> Option<Option<i64>> {
     if base_type(type_of_column(table, column)) != pg_sys::INT8OID {
         return None;
@@ -194,9 +198,18 @@ pub fn greatest_from(table: pg_sys::Oid, index: pg_sys::Oid, column: i16, bound:
             unsafe {
                 let (mut key, from) = (pg_sys::ScanKeyData::default(), pg_sys::BTGreaterEqualStrategyNumber);
                 pg_sys::ScanKeyInit(&raw mut key, column, from as u16, pg_sys::F_INT8GE.into(), bound.into());
+                let _latest = Latest::take();
+                let is_descending = *(*index).rd_indoption & pg_sys::INDOPTION_DESC as i16 != 0;
                 let scan =
                     pg_sys::systable_beginscan_ordered(table, index, pg_sys::GetActiveSnapshot(), 1, &raw mut key);
-                let row = pg_sys::systable_getnext_ordered(scan, pg_sys::ScanDirection::BackwardScanDirection);
+                let row = pg_sys::systable_getnext_ordered(
+                    scan,
+                    if is_descending {
+                        pg_sys::ScanDirection::ForwardScanDirection
+                    } else {
+                        pg_sys::ScanDirection::BackwardScanDirection
+                    },
+                );
                 let mut is_null = false;
                 let value = (!row.is_null())
                     .then(|| pg_sys::heap_getattr(row, column.into(), (*table).rd_att, &mut is_null).value() as i64);

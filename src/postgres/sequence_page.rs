@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicI32, Ordering};
 
 use pgrx::pg_sys;
 
-use super::{extension, recovery};
+use super::recovery;
 
 /// A position in the WAL.
 pub type Lsn = pg_sys::XLogRecPtr;
@@ -48,11 +48,11 @@ pub struct SequencePage {
 }
 
 impl SequencePage {
-    /// Opens the sequence with this name in the extension's schema, or returns None if there is none. The catalog is searched only
-    /// if neither this session nor another one, by the hint `known`, has found it before.
-    pub fn open(known: u32, extension: &CStr, name: &CStr) -> Option<Self> {
+    /// Opens the sequence with this name in a schema of the extension, or returns None if there is none. The catalog is searched
+    /// only if neither this session nor another one, by the hint `known`, has found it before.
+    pub fn open(known: u32, schema: &CStr, name: &CStr) -> Option<Self> {
         let found = [FOUND.get(), known.into()].into_iter().find_map(|oid| Self::at(oid, name));
-        let page = found.or_else(|| Self::at(look_up(extension, name)?, name))?;
+        let page = found.or_else(|| Self::at(look_up(schema, name)?, name))?;
         FOUND.set(page.oid());
         Some(page)
     }
@@ -329,10 +329,9 @@ unsafe fn sequence_data(page: pg_sys::Page) -> *mut SequenceData {
     }
 }
 
-/// Returns the OID of the relation with this name in the schema of an extension.
-fn look_up(extension: &CStr, name: &CStr) -> Option<pg_sys::Oid> {
-    let schema = extension::find(extension)?.schema;
-    // SAFETY: it looks the name up in the catalog.
-    let oid = unsafe { pg_sys::get_relname_relid(name.as_ptr(), schema) };
+/// Returns the OID of the relation with this name.
+fn look_up(schema: &CStr, name: &CStr) -> Option<pg_sys::Oid> {
+    // SAFETY: it looks the names up in the catalog; no relation is in a schema that does not exist.
+    let oid = unsafe { pg_sys::get_relname_relid(name.as_ptr(), pg_sys::get_namespace_oid(schema.as_ptr(), true)) };
     (oid != pg_sys::Oid::INVALID).then_some(oid)
 }

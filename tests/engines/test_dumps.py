@@ -42,13 +42,6 @@ def dumped_by_sections(original, server, path):
         restore(server, dump(original, f"{path}.{section}", "-Fc", f"--section={section}"), "-j4")
 
 
-def with_the_extension_elsewhere(original, server, path):
-    """A dump names the functions with their schema. After the restore, the extension can be moved."""
-    original.sql("CREATE SCHEMA ids; ALTER EXTENSION flake SET SCHEMA ids")
-    restore(server, dump(original, path, "-Fd", "-j4"), "-j4")
-    server.sql("ALTER EXTENSION flake SET SCHEMA public")
-
-
 def without_the_extension(original, server, path):
     """A dump of some schemas or tables contains neither the extension nor the layouts, which must exist before."""
     dump(original, path, "-Fd", "-j4", "--schema=public")
@@ -76,7 +69,7 @@ def empty(own_servers):
     return own_servers(*SETTINGS, extension=False, clock=at(0))
 
 
-WAYS = [in_parallel, by_sections, dumped_by_sections, with_the_extension_elsewhere, without_the_extension]
+WAYS = [in_parallel, by_sections, dumped_by_sections, without_the_extension]
 
 
 @pytest.mark.parametrize("way", WAYS, ids=lambda way: way.__name__)

@@ -71,8 +71,8 @@ CHANGES = {
     "its privileges": ("-- IDs of an instant ---", f"{NEW_GRANT}\n-- IDs of an instant ---", NEW_GRANT),
     "privilege": (
         "GRANT USAGE ON TYPE flake_parts, flake_leased TO PUBLIC;",
-        "GRANT USAGE ON TYPE flake_parts, flake_leased TO PUBLIC; GRANT SELECT ON flake_mark TO pg_monitor;",
-        "GRANT SELECT ON flake_mark TO pg_monitor;",
+        "GRANT USAGE ON TYPE flake_parts, flake_leased TO PUBLIC; GRANT SELECT ON flake_internal.flake_mark TO pg_monitor;",
+        "GRANT SELECT ON flake_internal.flake_mark TO pg_monitor;",
     ),
     "operator": (
         "GRANT USAGE ON TYPE sno, sno_parts TO PUBLIC;",
@@ -83,7 +83,7 @@ CHANGES = {
 }  # fmt: skip
 # contributing/objects.md says that every upgrade begins and ends with these.
 BEGINNING = re.search(r"^SELECT .*?;\nSELECT .*?;\n", (ROOT / "sql/flake.sql").read_text(), re.M | re.S)[0]
-END = "\nSELECT flake_record_mark();\n" + re.search(r"^SELECT .*;\n\Z", (ROOT / "sql/sno.sql").read_text(), re.M | re.S)[0]
+END = "\nSELECT flake_internal.flake_record_mark();\n" + re.search(r"^SELECT .*;\n\Z", (ROOT / "sql/sno.sql").read_text(), re.M | re.S)[0]
 
 
 def script(*names):

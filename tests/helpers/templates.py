@@ -38,7 +38,7 @@ CALLS = [
     ("flake_horizon()", "55000 40001", 2),
     ("flake_publish_horizon()", "55000 40001", 1),
     ("(SELECT count(*) FROM flake_take(NULL::fuzz.ids, {oid}, {text}, {integer}))", f"{NAME} 22004 55000", 2),
-    ("flake_layout_validator({text[]}, {oid})", NAME, 20),
+    ("flake_internal.flake_layout_validator({text[]}, {oid})", NAME, 20),
     ("flake_seal({bigint}, {text})", "42704", 2),
     ("flake_seal_uuid({bigint}, {text})", "42704", 2),
     ("flake_unseal({text}, {text})", "42704", 2),
@@ -51,11 +51,11 @@ CALLS = [
     ("flake_rotate_key({text})", f"42704 {NAME} {TIME} {LONG}", 1),
     ("flake_rotate_key({text}, {bigint}, {boolean})", f"42704 {NAME} {TIME} {LONG}", 1),
     ("flake_drop_key({text})", "42704", 1),
-    ("flake_key_validator({text[]}, {oid})", NAME, 20),
+    ("flake_internal.flake_key_validator({text[]}, {oid})", NAME, 20),
     ("flake_convert({oid}, {layout}, {boolean})", f"{NOT_MINE} {NAME} 22004 42809 42804", 2),
     ("flake_drop_layout({text})", NAME, 0.5),
     ("flake_accept_clock()", NOT_MINE, 1),
-    ("flake_record_mark()", NOT_MINE, 1),
+    ("flake_internal.flake_record_mark()", NOT_MINE, 1),
     ("flake_start_above({bigint}, {layout}, {boolean})", f"{NOT_MINE} {NUMBER} {NAME}", 1),
     ("flake_start_above({sno}, {boolean})", NOT_MINE, 1),
     ("sno_next({integer})", f"{NAME} 55000"),
@@ -178,7 +178,7 @@ STATEMENTS = [
     ("""PERFORM flake_create_layout('fuzz', {definition});
         PERFORM flake_to_text(id, 'fuzz'), flake_explain(id, 'fuzz')
             FROM flake_make((SELECT epoch FROM flake_layouts WHERE name = 'fuzz'), '{}', 'fuzz') id;
-        PERFORM flake_layout_validator(srvoptions, 'pg_foreign_server'::regclass) FROM pg_foreign_server WHERE srvname = 'fuzz';
+        PERFORM flake_internal.flake_layout_validator(srvoptions, 'pg_foreign_server'::regclass) FROM pg_foreign_server WHERE srvname = 'fuzz';
         PERFORM flake_drop_layout('fuzz');
         RAISE 'undone' USING ERRCODE = 'FZ000', DETAIL = '-'""", f"FZ000 {NAME} {LONG}", 1),
     ("""PERFORM flake_create_layout(name, '{"like": "si"}'), flake_to_text(1, name), flake_drop_layout(name)

@@ -99,7 +99,7 @@ def test_a_custom_layout_keeps_its_name_beside_a_later_built_in_one(own_servers)
             at = "SELECT flake_timestamp(flake_next('tsid'), 'tsid') > now() - interval '1 s'"
             assert session.execute(at).fetchone() == (True,)
         assert seen == []
-        db.execute("SELECT flake_record_mark()")
+        db.execute("SELECT flake_internal.flake_record_mark()")
         assert seen == [("WARNING", 'layout "tsid" is not the built-in one')]
         # The built-in one does not take its place where somebody has altered it.
         db.execute("ALTER SERVER tsid OPTIONS (SET definition '{\"like\": \"si\"}')")

@@ -84,7 +84,7 @@ def test_a_custom_layout_with_a_built_in_name_is_not_used(server, database):
         assert db.execute("SELECT flake_timestamp(0, 'tsid')").fetchone()[0].year == 2020
         rows = db.execute("SELECT source FROM flake_layouts WHERE name = 'tsid'").fetchall()
         assert len(rows) == 1 and rows[0][0] != "custom"
-        db.execute("SELECT flake_record_mark()")
+        db.execute("SELECT flake_internal.flake_record_mark()")
         assert seen == []
         db.execute("SELECT flake_drop_layout('tsid')")
         with pytest.raises(psycopg.errors.InvalidParameterValue):
@@ -170,7 +170,7 @@ SHADOWED = [
     "SELECT FROM public.flake_stats", "SELECT FROM public.flake_check()",
     "SELECT public.flake_create_layout('made', '{\"like\": \"si\"}')", "SELECT public.flake_next('made'), public.sno_next()",
     "SELECT public.flake_drop_layout('made')", "SELECT public.flake_accept_clock()",
-    "SELECT public.flake_record_mark()", "SELECT public.flake_decode(1)", "SELECT public.flake_explain(1)",
+    "SELECT flake_internal.flake_record_mark()", "SELECT public.flake_decode(1)", "SELECT public.flake_explain(1)",
     "SELECT public.flake_publish_horizon()", "SELECT public.flake_horizon()",
     "SELECT public.flake_node(1)", "SELECT public.flake_node('2222222222222222'::public.sno)",
     "SELECT public.flake_make('2024-01-01Z', '{\"worker\": 1}')", "SELECT public.flake_during(1, '[2024-01-01Z,)')",

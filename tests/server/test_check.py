@@ -305,13 +305,13 @@ def test_a_last_value_that_was_set_back_is_named_until_the_next_ids(servers):
     """pg_upgrade keeps the greater of the two values. The next IDs write both."""
     server = servers()
     server.sql("SELECT flake_next('twitter')")
-    server.sql("SELECT setval('flake_mark', 1)")
+    server.sql("SELECT setval('flake_internal.flake_mark', 1)")
     assert check(server, "pg_upgrade")[0]
-    server.sql("SELECT setval('flake_mark_until', 1)")
+    server.sql("SELECT setval('flake_internal.flake_mark_until', 1)")
     ok, detail, hint = check(server, "pg_upgrade")
     assert not ok and detail.startswith("IDs of this database reach up to 2") and hint.startswith("Make an ID in this database")
     wait_until(lambda: server.value("SELECT flake_next('twitter')") and check(server, "pg_upgrade")[0])
-    assert server.sql("SELECT last_value FROM flake_mark") == server.sql("SELECT last_value FROM flake_mark_until")
+    assert server.sql("SELECT last_value FROM flake_internal.flake_mark") == server.sql("SELECT last_value FROM flake_internal.flake_mark_until")
 
 
 def test_a_library_of_another_version_is_named(servers):

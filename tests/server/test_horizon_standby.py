@@ -279,7 +279,7 @@ def test_constant_publishing_hides_no_horizon_from_older_snapshots(own_servers):
         hostile.execute("DO $$ BEGIN FOR n IN 1..3000 LOOP PERFORM flake_publish_horizon(); END LOOP; END $$")
         assert below(standby, primary) == [first, last]
         assert one(old, BELOW) == [first]
-        assert primary.value("SELECT pg_relation_size('flake_mark')") == 16384
+        assert primary.value("SELECT pg_relation_size('flake_internal.flake_mark')") == 16384
 
 
 class Lag:

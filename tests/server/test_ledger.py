@@ -134,7 +134,7 @@ def test_a_session_beside_another_version_of_the_library_is_refused(servers, for
     server, made = servers(), Made()
     server.sql("CREATE TABLE made (id bigint DEFAULT flake_next('twitter'))")
     # By now the mark would not stay as it is if the library changed it.
-    mark = "SELECT (SELECT last_value FROM flake_mark), (SELECT last_value FROM flake_mark_until)"
+    mark = "SELECT (SELECT last_value FROM flake_internal.flake_mark), (SELECT last_value FROM flake_internal.flake_mark_until)"
     before = server.sql(mark)
     put_other_version(server, form, division)
     with server.connect() as db:

@@ -115,16 +115,22 @@ def test_it_works_in_a_database_without_plpgsql(server):
         db.execute("DROP EXTENSION plpgsql; CREATE EXTENSION flake")
 
 
-def test_only_superusers_move_it(server):
-    """As in every trusted extension, the objects belong to a superuser."""
+def test_it_stays_in_the_schema_in_which_it_was_created(server):
+    """It has objects in a schema of its own, too, so PostgreSQL does not move it."""
     server.sql("CREATE ROLE mover LOGIN")
     server.sql("CREATE DATABASE moved OWNER mover")
     with server.connect(dbname="moved", user="mover") as db:
-        db.execute("CREATE SCHEMA ids; CREATE EXTENSION flake")
-        with pytest.raises(psycopg.errors.InsufficientPrivilege):
-            db.execute("ALTER EXTENSION flake SET SCHEMA ids")
+        db.execute("CREATE SCHEMA ids; CREATE EXTENSION flake SCHEMA ids; SELECT ids.flake_next('twitter')")
     with server.connect(dbname="moved") as db:
-        db.execute("ALTER EXTENSION flake SET SCHEMA ids; SELECT ids.flake_next('twitter')")
+        with pytest.raises(psycopg.errors.FeatureNotSupported, match="does not support SET SCHEMA"):
+            db.execute("ALTER EXTENSION flake SET SCHEMA public")
+        db.execute("DROP EXTENSION flake; CREATE EXTENSION flake")
+        assert db.execute("SELECT count(*) FROM pg_namespace WHERE nspname = 'flake_internal'").fetchone() == (1,)
+        db.execute("DROP EXTENSION flake")
+        assert db.execute("SELECT count(*) FROM pg_namespace WHERE nspname = 'flake_internal'").fetchone() == (0,)
+        db.execute("CREATE SCHEMA flake_internal")
+        with pytest.raises(psycopg.errors.DuplicateSchema, match="flake_internal"):
+            db.execute("CREATE EXTENSION flake")
 
 
 def test_an_owner_without_superuser_makes_and_restores_layouts(server):

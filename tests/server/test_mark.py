@@ -9,7 +9,7 @@ from clients import KINDS, MAKE, Made
 from conftest import bindir
 from standing_clock import TABLE, at, attempt, attempts, fail_over, insert, make, make_in_all, pass_through, running, server_at_0
 
-FAR_AHEAD = "SELECT setval('flake_mark', (extract(epoch FROM timestamptz '2031-01-01 00:00:00+00') * 1000000)::bigint)"
+FAR_AHEAD = "SELECT setval('flake_internal.flake_mark', (extract(epoch FROM timestamptz '2031-01-01 00:00:00+00') * 1000000)::bigint)"
 
 # flake_core has the same bytes.
 MAGIC = b"FLKM"
@@ -21,12 +21,6 @@ def extension_recreated(server, made):
     server.sql("ALTER TABLE kept ALTER twitter DROP DEFAULT, ALTER base64id DROP DEFAULT, ALTER sno DROP DEFAULT")
     server.sql("DROP EXTENSION flake")
     server.sql("CREATE EXTENSION flake")
-
-
-def extension_moved(server, made):
-    server.sql("CREATE SCHEMA other")
-    server.sql("ALTER EXTENSION flake SET SCHEMA other")
-    return {"options": "-c search_path=other,public"}
 
 
 def database_copied_as_wal(server, made):
@@ -41,13 +35,13 @@ def database_copied_as_files(server, made):
 
 def sequence_altered(server, made):
     """ALTER SEQUENCE makes a new file, which has only the last value."""
-    server.sql("ALTER SEQUENCE flake_mark INCREMENT BY 3")
+    server.sql("ALTER SEQUENCE flake_internal.flake_mark INCREMENT BY 3")
 
 
 def sequence_set(server, made):
     """The last value counts only if there are no marks."""
-    server.sql("SELECT setval('flake_mark', 1)")
-    server.sql("SELECT nextval('flake_mark')")
+    server.sql("SELECT setval('flake_internal.flake_mark', 1)")
+    server.sql("SELECT nextval('flake_internal.flake_mark')")
 
 
 def maintained(server, made):
@@ -58,7 +52,7 @@ def maintained(server, made):
 HAPPENINGS = [
     extension_recreated, database_copied_as_wal, sequence_altered,
     *(pytest.param(happens, marks=pytest.mark.matrix)
-      for happens in [extension_moved, database_copied_as_files, sequence_set, maintained]),
+      for happens in [database_copied_as_files, sequence_set, maintained]),
 ]  # fmt: skip
 
 
@@ -118,7 +112,7 @@ def test_a_last_value_far_ahead_is_ignored(own_servers):
     """If there are no marks and somebody has set the sequence, sessions must not wait for years."""
     server, made = server_at_0(own_servers), Made()
     insert(server, made)
-    server.sql("ALTER SEQUENCE flake_mark INCREMENT BY 3")
+    server.sql("ALTER SEQUENCE flake_internal.flake_mark INCREMENT BY 3")
     server.sql(FAR_AHEAD)
     server.restart(while_stopped=lambda: server.set_clock(running(20)))
     with server.connect() as db:
@@ -133,16 +127,16 @@ def test_a_last_value_far_ahead_is_ignored(own_servers):
 def test_its_last_value_can_be_set_by_setval(own_servers):
     """pg_upgrade sets it by setval, and so does replication since PostgreSQL 19, even in a database without IDs."""
     server = own_servers()
-    for sequence in ["flake_mark", "flake_mark_until"]:
+    for sequence in ["flake_internal.flake_mark", "flake_internal.flake_mark_until"]:
         server.sql(f"SELECT setval('{sequence}', last_value, is_called) FROM {sequence}")
     dump = server.run("pg_dump", "--binary-upgrade", "--schema-only", "postgres").stdout
-    assert "CREATE UNLOGGED SEQUENCE public.flake_mark_until" in dump
+    assert "CREATE UNLOGGED SEQUENCE flake_internal.flake_mark_until" in dump
 
 
 def test_a_page_without_marks_is_an_error(own_servers):
     """A page that does not begin with the right bytes is refused."""
     server = server_at_0(own_servers)
-    file = server.dir / "data" / server.value("SELECT pg_relation_filepath('flake_mark')")
+    file = server.dir / "data" / server.value("SELECT pg_relation_filepath('flake_internal.flake_mark')")
     server.stop()
     content = file.read_bytes()
     assert content.count(MAGIC) == 1
@@ -204,24 +198,27 @@ def test_an_idle_server_writes_nothing(own_servers):
 # Privileges on it -----------------------------------------------------------------------------------------------------------
 
 FORBIDDEN = [
-    "SELECT setval('flake_mark', 1)", "SELECT nextval('flake_mark')", FAR_AHEAD,
-    "ALTER SEQUENCE flake_mark INCREMENT BY 3", "ALTER SEQUENCE flake_mark RESTART", "ALTER SEQUENCE flake_mark OWNED BY NONE",
-    "ALTER SEQUENCE flake_mark OWNER TO CURRENT_USER", "ALTER SEQUENCE flake_mark RENAME TO mine",
-    "ALTER SEQUENCE flake_mark SET SCHEMA mine", "ALTER SEQUENCE flake_mark SET UNLOGGED",
-    "ALTER TABLE flake_mark SET TABLESPACE pg_default", "ALTER EXTENSION flake DROP SEQUENCE flake_mark",
-    "DROP SEQUENCE flake_mark", "DROP SEQUENCE flake_mark CASCADE", "LOCK TABLE flake_mark",
-    "LOCK TABLE flake_mark IN ACCESS SHARE MODE", "TRUNCATE flake_mark", "UPDATE flake_mark SET last_value = 1",
-    "DELETE FROM flake_mark", "SELECT * FROM flake_mark FOR UPDATE", "CREATE INDEX ON flake_mark (last_value)",
-    "CREATE RULE r AS ON UPDATE TO flake_mark DO NOTHING", "SELECT nextval('flake_mark')", "SELECT setval('flake_mark', 1)",
-    "COMMENT ON SEQUENCE flake_mark IS 'mine'", "REASSIGN OWNED BY postgres TO CURRENT_USER", "DROP OWNED BY postgres CASCADE",
+    FAR_AHEAD,
+    *(statement.replace("MARK", "flake_internal.flake_mark") for statement in [
+        "SELECT setval('MARK', 1)", "SELECT nextval('MARK')", "SELECT last_value FROM MARK",
+        "ALTER SEQUENCE MARK INCREMENT BY 3", "ALTER SEQUENCE MARK RESTART", "ALTER SEQUENCE MARK OWNED BY NONE",
+        "ALTER SEQUENCE MARK OWNER TO CURRENT_USER", "ALTER SEQUENCE MARK RENAME TO mine", "ALTER SEQUENCE MARK SET SCHEMA mine",
+        "ALTER SEQUENCE MARK SET UNLOGGED", "ALTER TABLE MARK SET TABLESPACE pg_default", "ALTER EXTENSION flake DROP SEQUENCE MARK",
+        "DROP SEQUENCE MARK", "DROP SEQUENCE MARK CASCADE", "LOCK TABLE MARK", "LOCK TABLE MARK IN ACCESS SHARE MODE",
+        "TRUNCATE MARK", "UPDATE MARK SET last_value = 1", "DELETE FROM MARK", "SELECT * FROM MARK FOR UPDATE",
+        "CREATE INDEX ON MARK (last_value)", "CREATE RULE r AS ON UPDATE TO MARK DO NOTHING", "COMMENT ON SEQUENCE MARK IS 'mine'",
+        "CREATE TEMP VIEW v AS SELECT last_value FROM MARK", "GRANT ALL ON SEQUENCE MARK TO PUBLIC",
+    ]),
+    "GRANT USAGE ON SCHEMA flake_internal TO CURRENT_USER", "ALTER SCHEMA flake_internal RENAME TO theirs",
+    "DROP SCHEMA flake_internal CASCADE", "REASSIGN OWNED BY postgres TO CURRENT_USER", "DROP OWNED BY postgres CASCADE",
+    "ALTER EXTENSION flake SET SCHEMA mine",
 ]  # fmt: skip
 REFUSALS = (
     psycopg.errors.InsufficientPrivilege, psycopg.errors.WrongObjectType, psycopg.errors.FeatureNotSupported,
     psycopg.errors.DependentObjectsStillExist, psycopg.errors.SyntaxError,
 )  # fmt: skip
-# Commands that these roles can run instead: one that only warns, and others on objects with this name that come first.
+# Commands that these roles can run instead, on objects with this name that come first.
 LIKE_IT = [
-    "GRANT ALL ON SEQUENCE flake_mark TO PUBLIC",
     "CREATE TEMP SEQUENCE flake_mark", "CREATE SCHEMA AUTHORIZATION CURRENT_USER", "CREATE SEQUENCE flake_mark",
     "CREATE TABLE mine.flake_mark (n int)", "SET search_path = pg_temp, mine, public",
 ]  # fmt: skip
@@ -245,7 +242,7 @@ def test_only_a_superuser_can_change_it(own_servers, user, dbname):
         make(db, made)
     server.set_clock(at(60.004))
     insert(server, made, dbname=dbname)
-    state = "SELECT last_value, relfilenode, relowner, relacl FROM flake_mark, pg_class WHERE oid = 'flake_mark'::regclass"
+    state = "SELECT last_value, relfilenode, relowner, relacl FROM flake_internal.flake_mark m, pg_class c WHERE c.oid = m.tableoid"
     with server.connect(dbname=dbname) as superuser, server.connect(user=user, dbname=dbname) as db:
         before = superuser.execute(state).fetchone()
         # All of this runs in one transaction, so that its locks stay.
@@ -284,7 +281,7 @@ def test_it_is_not_dumped(own_servers):
     """A dump may be restored on another server."""
     server = own_servers()
     server.sql(MAKE, 10)
-    assert server.value("SELECT count(*) FROM flake_mark") == 1
+    assert server.value("SELECT count(*) FROM flake_internal.flake_mark") == 1
     assert "flake_mark" not in server.run("pg_dump").stdout
 
 
@@ -293,7 +290,7 @@ def test_nobody_waits_behind_a_lock_for_good(own_servers):
     server, made = server_at_0(own_servers), Made()
     with server.connect() as holder, server.connect() as db:
         make(db, made)
-        holder.execute("BEGIN; ALTER SEQUENCE flake_mark INCREMENT BY 3")
+        holder.execute("BEGIN; ALTER SEQUENCE flake_internal.flake_mark INCREMENT BY 3")
         server.set_clock(at(60))
         attempt(db, made)
         holder.execute("ROLLBACK")
@@ -308,7 +305,7 @@ def test_a_page_that_was_rolled_back_is_not_relied_on(own_servers, begin, end, c
     with server.connect() as db:
         db.execute(f"{begin}; DROP EXTENSION flake CASCADE; CREATE EXTENSION flake; SELECT {call}")
         db.execute(end)
-        last_value = "SELECT to_timestamp(last_value / 1e6) > now() FROM flake_mark"
+        last_value = "SELECT to_timestamp(last_value / 1e6) > now() FROM flake_internal.flake_mark"
         assert not db.execute(last_value).fetchone()[0]
         db.execute(f"SELECT {call}")
         assert db.execute(last_value).fetchone()[0], "the page must have the time of the ID"

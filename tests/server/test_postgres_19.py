@@ -35,14 +35,14 @@ def test_replication_of_sequences_takes_no_time_back(own_servers, crash):
     old, made = server_at_0(own_servers, *LOGICAL), Made()
     old.set_clock(at(600))
     insert(old, made)
-    mark = old.value("SELECT last_value FROM flake_mark")
+    mark = old.value("SELECT last_value FROM flake_internal.flake_mark")
     if crash:
         old.restart(mode="immediate")
     old.set_clock(running(0))
     publisher.sql("CREATE PUBLICATION sequences FOR ALL SEQUENCES")
     subscribe(publisher, old, "sequences")
     old.sql("DROP SUBSCRIPTION s")
-    assert old.value("SELECT last_value FROM flake_mark") < mark
+    assert old.value("SELECT last_value FROM flake_internal.flake_mark") < mark
     assert old.sql(KEEPS) == [(not crash,)]
     if crash:
         old.set_clock(at(610))

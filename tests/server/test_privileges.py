@@ -11,7 +11,8 @@ from next_release import UPGRADES, provide
 PUBLIC = {
     "function": {"EXECUTE"},
     "view": {"SELECT"},
-    "sequence": {"SELECT"},
+    "sequence": set(),
+    "schema": set(),
     "type": {"USAGE"},
     "foreign-data wrapper": {"USAGE"},
 }
@@ -32,28 +33,26 @@ CALLS = """
     SELECT count(*) FROM flake_layouts                                    yes yes yes yes yes yes
     SELECT count(*) FROM flake_layouts()                                  yes yes yes yes yes yes
     SELECT count(*) FROM flake_check()                                    yes yes yes yes yes yes
-    SELECT last_value FROM flake_mark                                     yes yes yes yes yes yes
-    SELECT last_value FROM flake_mark_until                               yes yes yes yes yes yes
-    SELECT flake_layout_validator(ARRAY[]::text[], 'pg_class'::regclass)  yes yes yes yes yes yes
+    SELECT last_value FROM flake_internal.flake_mark                      -   -   -   -   -   yes
+    SELECT last_value FROM flake_internal.flake_mark_until                -   -   -   -   -   yes
     SELECT count(*) FROM flake_stats                                      -   -   yes -   -   yes
     SELECT count(*) FROM flake_stats()                                    -   -   yes -   -   yes
     SELECT flake_create_layout('new', '{"like": "twitter"}')              -   -   -   yes yes yes
     SELECT flake_drop_layout('old')                                       -   -   -   yes yes yes
     COMMENT ON SERVER old IS 'ours'                                       -   -   -   yes yes yes
     CREATE SERVER x FOREIGN DATA WRAPPER flake_layout OPTIONS (definition '{"like": "si"}')  - - - yes yes yes
-    SELECT flake_layout_validator(ARRAY['definition={"like": "si"}'], 'pg_foreign_server'::regclass)  - - - yes yes yes
+    SELECT flake_internal.flake_layout_validator(ARRAY['definition={"like": "si"}'], 'pg_foreign_server'::regclass) -   -   -   -   -   yes
     SELECT flake_create_key('new', 'twitter')                                        -   -   -   yes yes yes
     SELECT flake_import_key('new', '\\x00112233445566778899aabbccddeeff', 'twitter')  - - - yes yes yes
     CREATE SERVER x FOREIGN DATA WRAPPER flake_key OPTIONS (layout 'a', key1 'aes128-uuid8 -9223372036854775808 0')  - - - yes yes yes
-    SELECT flake_key_validator(ARRAY[]::text[], 'pg_user_mapping'::regclass)  yes yes yes yes yes yes
-    SELECT flake_key_validator(ARRAY['key1=00112233445566778899aabbccddeeff'], 'pg_user_mapping'::regclass)  - - - yes yes yes
+    SELECT flake_internal.flake_key_validator(ARRAY['key1=00112233445566778899aabbccddeeff'], 'pg_user_mapping'::regclass) -   -   -   -   -   yes
     SELECT flake_accept_clock()                                           -   -   -   -   -   yes
-    SELECT flake_record_mark()                                            -   -   -   -   -   yes
+    SELECT flake_internal.flake_record_mark()                             -   -   -   -   -   yes
     SELECT flake_start_above(1, 'twitter')                                -   -   -   -   -   yes
     SELECT flake_start_above(sno_min('2020-01-01'))                       -   -   -   -   -   yes
-    SELECT nextval('flake_mark')                                          -   -   -   -   -   yes
-    SELECT setval('flake_mark', 1)                                        -   -   -   -   -   yes
-    ALTER SEQUENCE flake_mark RESTART                                     -   -   -   -   -   yes
+    SELECT nextval('flake_internal.flake_mark')                           -   -   -   -   -   yes
+    SELECT setval('flake_internal.flake_mark', 1)                         -   -   -   -   -   yes
+    ALTER SEQUENCE flake_internal.flake_mark RESTART                      -   -   -   -   -   yes
     ALTER TYPE flake_parts ALTER ATTRIBUTE worker TYPE integer            -   -   -   -   -   yes
     ALTER TABLE flake_layouts RENAME TO mine                              -   -   -   -   -   yes
 """  # noqa: E501
@@ -73,6 +72,8 @@ OBJECTS = """
         WHERE oid = d.objid AND d.classid = 'pg_type'::regclass AND typcategory <> 'A'
         UNION ALL SELECT 'foreign-data wrapper', 'F', fdwacl, fdwowner FROM pg_foreign_data_wrapper
         WHERE oid = d.objid AND d.classid = 'pg_foreign_data_wrapper'::regclass
+        UNION ALL SELECT 'schema', 'n', nspacl, nspowner FROM pg_namespace
+        WHERE oid = d.objid AND d.classid = 'pg_namespace'::regclass
     ) o(kind, letter, acl, owner)
     WHERE d.deptype = 'e' AND d.refclassid = 'pg_extension'::regclass
       AND d.refobjid = (SELECT oid FROM pg_extension WHERE extname = 'flake')"""
@@ -161,7 +162,6 @@ def test_the_error_messages_say_who_may_call(server):
             ("flake_create_layout('a', '{}')", f"{owner} flake_create_layout", 'role "keeper"'),
             ("flake_drop_layout('old')", f"{owner} flake_drop_layout", 'role "keeper"'),
             ("flake_accept_clock()", "must be superuser to call flake_accept_clock", "all databases"),
-            ("flake_record_mark()", "must be superuser to call flake_record_mark", "all databases"),
             ("flake_stats()", "permission denied for flake_stats", "pg_monitor"),
         ]:  # fmt: skip
             error = pytest.raises(psycopg.errors.InsufficientPrivilege, db.execute, f"SELECT {call}").value.diag
@@ -237,7 +237,7 @@ def test_grants_on_everything_succeed_and_give_nothing_restricted(server, role):
                 db.execute(f"GRANT {some} IN SCHEMA public TO app")
         with server.connect(dbname="kept", user="app", autocommit=False) as db:
             for call, by_stranger, *_ in CALLS:
-                if by_stranger == "-" and not (role == "postgres" and "val('flake_mark'" in call):
+                if by_stranger == "-":
                     with pytest.raises(psycopg.errors.InsufficientPrivilege):
                         db.execute(call.strip())
                     db.rollback()
@@ -264,8 +264,6 @@ def test_default_privileges_change_nothing(server):
     for role in ["app", "stranger"]:
         with server.connect(dbname="defaults", user=role, autocommit=False) as db:
             for call, by_stranger, *_ in CALLS:
-                if role == "app" and "val('flake_mark'" in call:
-                    continue
                 assert (call, may(db, call)) == (call, by_stranger)
 
 
@@ -273,11 +271,11 @@ def test_a_role_that_may_set_the_sequence_moves_no_mark(own_servers):
     """A superuser can grant nextval and setval on flake_mark. They do not change the page that has the marks."""
     server = own_servers(clock="+0")
     file = server.dir / "data" / "flake.mark"
-    server.sql("CREATE ROLE app LOGIN; GRANT ALL ON ALL SEQUENCES IN SCHEMA public TO app")
+    server.sql("CREATE ROLE app LOGIN; GRANT USAGE ON SCHEMA flake_internal TO app; GRANT ALL ON ALL SEQUENCES IN SCHEMA flake_internal TO app")
 
     def set_by_app(value):
         with server.connect(user="app") as app:
-            app.execute(f"SELECT setval('flake_mark', {value}), nextval('flake_mark')")
+            app.execute(f"SELECT setval('flake_internal.flake_mark', {value}), nextval('flake_internal.flake_mark')")
 
     # Without its file, the server knows only what the page says: nothing beyond it, so it does not wait for an hour,
     last = server.value("SELECT flake_next('twitter')")

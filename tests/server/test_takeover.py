@@ -49,7 +49,7 @@ def test_a_file_that_pg_rewind_brings_is_not_this_servers_memory(parted):
     pass_through(first, made, 3, 40)
 
 
-REPLACED = ["DROP EXTENSION flake CASCADE; CREATE EXTENSION flake", "ALTER SEQUENCE flake_mark NO CYCLE"]
+REPLACED = ["DROP EXTENSION flake CASCADE; CREATE EXTENSION flake", "ALTER SEQUENCE flake_internal.flake_mark NO CYCLE"]
 
 
 @pytest.mark.parametrize("statements", REPLACED)

@@ -131,7 +131,7 @@ def test_an_upgrade_by_a_session_with_an_old_library_is_refused(own_servers):
         for session in [db, other]:
             made += session.execute("SELECT flake_next('mine') FROM generate_series(1, 1000)").fetchall()
         assert len(set(made)) == 3000
-        db.execute("INSERT INTO aaa DEFAULT VALUES; SELECT flake_record_mark()")
+        db.execute("INSERT INTO aaa DEFAULT VALUES; SELECT flake_internal.flake_record_mark()")
     server.restart(mode="immediate")
     made += server.sql("SELECT flake_next('mine') FROM generate_series(1, 1000)")
     assert len(set(made)) == 4000

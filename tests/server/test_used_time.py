@@ -54,10 +54,10 @@ def test_a_database_under_the_oid_of_another_one_does_not_get_its_page(own_serve
 
 def test_a_mark_that_is_not_logged_is_an_error(own_servers):
     server = server_at_0(own_servers)
-    server.sql("ALTER SEQUENCE flake_mark SET UNLOGGED")
+    server.sql("ALTER SEQUENCE flake_internal.flake_mark SET UNLOGGED")
     with server.connect() as db:
         error = pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState, db.execute, "SELECT flake_next('twitter')").value.diag
         assert error.message_primary == 'sequence "flake_mark" of extension "flake" is not logged'
-        db.execute("ALTER SEQUENCE flake_mark SET LOGGED")
+        db.execute("ALTER SEQUENCE flake_internal.flake_mark SET LOGGED")
         server.set_clock(running(0))
         db.execute("SELECT flake_next('twitter')")

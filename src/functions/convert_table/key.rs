@@ -82,14 +82,16 @@ const LOOKALIKES: &str = "
         SELECT FROM pg_catalog.pg_constraint f WHERE f.conrelid OPERATOR(pg_catalog.=) a.attrelid
           AND f.contype OPERATOR(pg_catalog.=) 'f' AND a.attnum OPERATOR(pg_catalog.=) ANY (f.conkey))";
 
-/// The tables in which no index can find the greatest key.
-const WITHOUT_INDEX: &str = "
-    SELECT ARRAY[m.oid::pg_catalog.regclass::pg_catalog.text] FROM members m
-    WHERE m.relkind OPERATOR(pg_catalog.<>) 'p' AND NOT EXISTS (
-        SELECT FROM pg_catalog.pg_index i JOIN pg_catalog.pg_class c ON c.oid OPERATOR(pg_catalog.=) i.indexrelid
-        JOIN pg_catalog.pg_am am ON am.oid OPERATOR(pg_catalog.=) c.relam
+/// The tables with rows, their columns of the key, and in each an index that finds the greatest key by operators of family $3. Children
+/// of other sessions' temporary schemas are left out, as in a query.
+const INDEXES: &str = "
+    SELECT ARRAY[m.oid::pg_catalog.regclass::pg_catalog.text, m.oid::pg_catalog.text, m.attnum::pg_catalog.text, (
+        SELECT i.indexrelid::pg_catalog.text FROM pg_catalog.pg_index i
+        JOIN pg_catalog.pg_opclass o ON o.oid OPERATOR(pg_catalog.=) i.indclass[0]
         WHERE i.indrelid OPERATOR(pg_catalog.=) m.oid AND i.indkey[0] OPERATOR(pg_catalog.=) m.attnum AND i.indisvalid
-          AND i.indpred IS NULL AND am.amname OPERATOR(pg_catalog.=) 'btree')";
+          AND i.indpred IS NULL AND o.opcfamily OPERATOR(pg_catalog.=) $3 LIMIT 1)]
+    FROM members m JOIN pg_catalog.pg_class c ON c.oid OPERATOR(pg_catalog.=) m.oid
+    WHERE m.relkind OPERATOR(pg_catalog.<>) 'p' AND NOT pg_catalog.pg_is_other_temp_schema(c.relnamespace)";
 
 /// The tables whose default could not be restored by an ALTER TABLE of their parent.
 const WITH_OTHER_DEFAULT: &str = "
@@ -106,6 +108,8 @@ pub struct Key {
     pub is_identity: bool,
     /// Whether clients cannot choose keys.
     pub is_always: bool,
+    /// The tables with rows, their columns of the key, and indexes that find the greatest key.
+    indexes: Vec<(pg_sys::Oid, i16, pg_sys::Oid)>,
 }
 
 impl Key {
@@ -181,8 +185,9 @@ impl Key {
             let detail = format!("Columns that refer to its key are too small for IDs: {}.", columns.join(", "));
             unconvertible(&shown, ERRCODE_DATATYPE_MISMATCH).detail(detail).hint(WIDEN).raise();
         }
-        require_alike(client, &shown, arguments)?;
+        let indexes = require_alike(client, &shown, table, number)?;
         Ok(Self {
+            indexes,
             oid: table,
             table: name.clone(),
             column: column.clone(),
@@ -192,25 +197,52 @@ impl Key {
             is_always: identity == b"a",
         })
     }
+
+    /// Returns the greatest key from a number on, if there is one. Waits for sessions that have locked a table or its index.
+    pub fn greatest_from(&self, from: i64) -> Option<i64> {
+        let greatest = self.indexes.iter().map(|&(table, column, index)| {
+            relation::lock_to_read(table);
+            relation::lock_to_read(index);
+            relation::greatest_from(table, index, column, from).unwrap_or_else(|| {
+                unconvertible(&to_utf8_lossy(&self.table), NOT_READY)
+                    .detail("An index of its key was dropped meanwhile.")
+                    .hint("Call flake_convert again.")
+                    .raise()
+            })
+        });
+        greatest.max().flatten()
+    }
 }
 
-/// Requires an index and the same default in all tables that are converted together.
-fn require_alike(client: &mut SpiClient<'_>, shown: &str, arguments: &[DatumWithOid<'_>]) -> Result<(), SpiError> {
-    let tables = names(rows(client, format!("{MEMBERS}{WITHOUT_INDEX}"), arguments)?);
+/// Requires an index and the same default in all tables that are converted together. Returns the tables with rows, and the indexes.
+fn require_alike(
+    client: &mut SpiClient<'_>,
+    shown: &str,
+    table: pg_sys::Oid,
+    column: i16,
+) -> Result<Vec<(pg_sys::Oid, i16, pg_sys::Oid)>, SpiError> {
+    let arguments = [table.into(), column.into(), relation::integer_family().into()];
+    let (with_index, without): (Vec<_>, Vec<_>) =
+        rows(client, format!("{MEMBERS}{INDEXES}"), &arguments)?.into_iter().partition(|row| row[3].is_some());
+    let found = with_index
+        .iter()
+        .filter_map(|row| Some((number::<u32>(row, 1)?.into(), number(row, 2)?, number::<u32>(row, 3)?.into())))
+        .collect();
+    let tables = names(without);
     if !tables.is_empty() {
         unconvertible(shown, NOT_READY)
             .detail(format!("No index on the key finds the greatest ID in: {}.", listed(tables.iter(), "others")))
             .hint("Create a B-tree index there that begins with the key.")
             .raise();
     }
-    let tables = names(rows(client, format!("{MEMBERS}{WITH_OTHER_DEFAULT}"), arguments)?);
+    let tables = names(rows(client, format!("{MEMBERS}{WITH_OTHER_DEFAULT}"), &arguments[..2])?);
     if !tables.is_empty() {
         unconvertible(shown, NOT_READY)
             .detail(format!("The key has another default in: {}.", listed(tables.iter(), "others")))
             .hint("ALTER TABLE … SET DEFAULT gives all of them the same one, which \"undo\" can bring back.")
             .raise();
     }
-    Ok(())
+    Ok(found)
 }
 
 fn is_narrow(base: pg_sys::Oid) -> bool {

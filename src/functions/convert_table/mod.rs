@@ -15,12 +15,12 @@ use flake_core::ledger::part_time::FAR;
 use flake_core::{BUILTIN, Error as CoreError, Layout, Remedy};
 use pgrx::PgSqlErrorCode::*;
 use pgrx::prelude::*;
-use pgrx::spi::{SpiClient, SpiError, quote_literal};
+use pgrx::spi::{SpiError, quote_literal};
 
 use self::clients::{require_choosable, warn_of_sequences};
 use self::constraints::require_allowed;
 use self::key::{Key, NOT_READY, lookalikes, unconvertible};
-use self::statements::{command, rows, run};
+use self::statements::{rows, run};
 use self::switch::switch;
 use super::null_argument;
 use crate::clock;
@@ -31,7 +31,7 @@ use crate::postgres::call::{Call, Text};
 use crate::postgres::encoding::to_utf8_lossy;
 use crate::postgres::entry_point::entry_point;
 use crate::postgres::extension;
-use crate::postgres::local_settings::{self, lock_timeout};
+use crate::postgres::local_settings::lock_timeout;
 use crate::postgres::recovery;
 use crate::postgres::report::warning;
 use crate::postgres::rows::row;
@@ -67,14 +67,14 @@ fn convert(call: Call, table: pg_sys::Oid, layout: &[u8], force: bool) -> pg_sys
         }
         // If many rows were deleted, it takes long to find the greatest key. No session waits for the lock yet.
         let first = floor(&name, layout);
-        require_below(client, &key, layout, first, i64::MIN)?;
+        require_below(&key, layout, first, i64::MIN);
         require_allowed(client, &key, first)?;
         warn_of(&name, &lookalikes(client, &key, layout)?);
         warn_of_sequences(client, &key)?;
         run(client, [b"LOCK TABLE ", &key.table[..], b" IN ACCESS EXCLUSIVE MODE"].concat())?;
         let key = Key::of(client, table, flake)?;
         let first = floor(&name, layout);
-        require_below(client, &key, layout, first, first)?;
+        require_below(&key, layout, first, first);
         require_allowed(client, &key, first)?;
         let schema = rows(client, SCHEMA, &[flake.schema.into()])?.into_iter().flatten().flatten().flatten();
         let makes = format!(".flake_next({}::pg_catalog.text)", quote_literal(layout.name()));
@@ -148,26 +148,13 @@ fn floor(table: &str, layout: &Layout) -> i64 {
 }
 
 /// Raises an error if a key is not below the first ID. Checks the keys from a number on.
-fn require_below(
-    client: &mut SpiClient<'_>,
-    key: &Key,
-    layout: &Layout,
-    first: i64,
-    from: i64,
-) -> Result<(), SpiError> {
-    let (table, column) = (&key.table[..], &key.column[..]);
-    let query =
-        [b"SELECT pg_catalog.max(", column, b") FROM ", table, b" WHERE ", column, b" OPERATOR(pg_catalog.>=) $1"];
-    // If a policy hid rows, this would raise an error.
-    let greatest = local_settings::with(&[(c"row_security", c"off")], || {
-        client.update(&command(query.concat()), None, &[from.into()])?.first().get::<i64>(1)
-    })?;
-    if let Some(greatest) = greatest.filter(|&greatest| greatest >= first) {
+fn require_below(key: &Key, layout: &Layout, first: i64, from: i64) {
+    if let Some(greatest) = key.greatest_from(from).filter(|&greatest| greatest >= first) {
         let custom = catalog::names();
         let custom = custom.iter().filter_map(|name| custom::find(name).ok().flatten());
         let remedy = layout.remedy(greatest, clock::now(), FAR, BUILTIN.iter().chain(custom));
         let layout = layout.name();
-        unconvertible(&to_utf8_lossy(table), NOT_READY)
+        unconvertible(&to_utf8_lossy(&key.table), NOT_READY)
             .detail(format!("Its greatest ID is {greatest}, and the next ID of layout \"{layout}\" would be {first}."))
             .hint(match remedy {
                 Remedy::StartAbove => {
@@ -183,5 +170,4 @@ fn require_below(
             })
             .raise();
     }
-    Ok(())
 }

@@ -4,10 +4,12 @@ use pgrx::spi::{SpiClient, SpiError};
 
 use super::key::Key;
 use super::statements::{qualified, rows, run};
+use crate::postgres::encoding::to_utf8_lossy;
+use crate::postgres::role::act_as;
 
 /// The sequence of the identity column ($1, $2), and the beginning of a clause with its options.
 const SEQUENCE: &str = "
-    SELECT ARRAY[s.seqrelid::pg_catalog.regclass::pg_catalog.text,
+    SELECT ARRAY[s.seqrelid::pg_catalog.regclass::pg_catalog.text, o.relowner::pg_catalog.text,
         pg_catalog.concat('GENERATED ', CASE a.attidentity WHEN 'a' THEN 'ALWAYS' ELSE 'BY DEFAULT' END, ' AS IDENTITY (SEQUENCE NAME ',
             s.seqrelid::pg_catalog.regclass, ' START WITH ', s.seqstart, ' INCREMENT BY ', s.seqincrement, ' MINVALUE ', s.seqmin,
             ' MAXVALUE ', s.seqmax, ' CACHE ', s.seqcache, CASE WHEN s.seqcycle THEN ' CYCLE' ELSE ' NO CYCLE' END, ' RESTART WITH ')]
@@ -17,6 +19,7 @@ const SEQUENCE: &str = "
       AND d.refclassid OPERATOR(pg_catalog.=) 'pg_catalog.pg_class'::pg_catalog.regclass
       AND d.classid OPERATOR(pg_catalog.=) 'pg_catalog.pg_class'::pg_catalog.regclass
     JOIN pg_catalog.pg_sequence s ON s.seqrelid OPERATOR(pg_catalog.=) d.objid
+    JOIN pg_catalog.pg_class o ON o.oid OPERATOR(pg_catalog.=) s.seqrelid
     WHERE a.attrelid OPERATOR(pg_catalog.=) $1 AND a.attnum OPERATOR(pg_catalog.=) $2";
 
 /// The next number of sequence q, and the end of the clause. A sequence that has ended repeats its last number.
@@ -51,10 +54,14 @@ pub fn switch(client: &mut SpiClient<'_>, key: &Key, default: &[u8]) -> Result<V
 /// Returns the clause that makes the same kind of identity column, whose sequence continues where the current one is.
 fn identity(client: &mut SpiClient<'_>, key: &Key) -> Result<Vec<u8>, SpiError> {
     let found = qualified(|| rows(client, SEQUENCE, &[key.oid.into(), key.number.into()]))?;
-    let Some([Some(name), Some(clause)]) = found.first().map(|row| &row[..]) else {
+    let Some([Some(name), Some(owner), Some(clause)]) = found.first().map(|row| &row[..]) else {
         pgrx::error!("identity column without a sequence")
     };
-    let next = [b"WITH q AS (SELECT tableoid, * FROM ", &name[..], b")", NEXT.as_bytes()].concat();
-    let next = rows(client, next, &[])?.into_iter().flatten().flatten().flatten();
+    let next =
+        [b"WITH q AS (SELECT tableoid, last_value::pg_catalog.int8, is_called FROM ", &name[..], b")", NEXT.as_bytes()]
+            .concat();
+    // The owner may have put a view in its place.
+    let owner = to_utf8_lossy(owner).parse::<u32>().unwrap_or_default().into();
+    let next = act_as(owner, || rows(client, next, &[]))?.into_iter().flatten().flatten().flatten();
     Ok(clause.iter().copied().chain(next).collect())
 }

@@ -15,7 +15,8 @@ use crate::postgres::sequence_page::{SequencePage, flush};
 use crate::postgres::timestamptz::to_text;
 use crate::postgres::{recovery, report};
 
-const EXTENSION: &CStr = c"flake";
+/// A schema of the extension that only superusers can use.
+const SCHEMA: &CStr = c"flake_internal";
 const SEQUENCE: &CStr = c"flake_mark";
 /// The sequence that has a copy of flake_mark's last value.
 const COPY: &CStr = c"flake_mark_until";
@@ -31,7 +32,7 @@ fn find() -> Option<SequencePage> {
     let database = recovery::database();
     let hint = memory().map(|memory| memory.control.pages.of(database));
     let known = hint.map_or(0, |hint| hint.sequence(database));
-    let page = SequencePage::open(known, EXTENSION, SEQUENCE)?;
+    let page = SequencePage::open(known, SCHEMA, SEQUENCE)?;
     let oid = page.oid().to_u32();
     if let Some(hint) = hint.filter(|_| oid != known) {
         hint.note(database, oid);
@@ -50,7 +51,7 @@ fn open() -> Result<SequencePage, Error> {
     }
     Err(Error::not_ready("sequence \"flake_mark\" of extension \"flake\" is not logged")
         .detail("Its changes would not reach standbys, nor survive a crash.")
-        .hint("Run ALTER SEQUENCE flake_mark SET LOGGED."))
+        .hint("Run ALTER SEQUENCE flake_internal.flake_mark SET LOGGED."))
 }
 
 /// Returns the error of a database without the sequence.

@@ -37,12 +37,13 @@ RESET flake.max_clock_wait;
 SET flake.max_clock_weight = '5s';
 SET flake.node_id = 1;
 
--- Anyone may make and read IDs; the extension can live in any schema and move.
+-- Anyone may make and read IDs; the extension can live in any schema.
 CREATE ROLE regress_flake_user;
 GRANT CREATE ON SCHEMA public TO regress_flake_user;
 CREATE SCHEMA regress_flake;
 GRANT USAGE ON SCHEMA regress_flake TO regress_flake_user;
-ALTER EXTENSION flake SET SCHEMA regress_flake;
+DROP EXTENSION flake;
+CREATE EXTENSION flake SCHEMA regress_flake;
 SET ROLE regress_flake_user;
 SET search_path = public;
 CREATE TABLE elsewhere (id bigint PRIMARY KEY DEFAULT regress_flake.flake_next('twitter'));
@@ -52,10 +53,10 @@ SELECT count(*) FROM regress_flake.flake_layouts;
 SELECT name, detail <> '' AS detailed, (ok IS FALSE) = (hint IS NOT NULL) AS hint_if_wrong FROM regress_flake.flake_check();
 RESET ROLE;
 RESET search_path;
-ALTER EXTENSION flake SET SCHEMA public;
--- The table's default has followed.
 \d elsewhere
 DROP TABLE elsewhere;
+DROP EXTENSION flake;
+CREATE EXTENSION flake;
 DROP SCHEMA regress_flake;
 REVOKE CREATE ON SCHEMA public FROM regress_flake_user;
 DROP ROLE regress_flake_user;
