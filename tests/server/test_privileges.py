@@ -45,7 +45,8 @@ CALLS = """
     SELECT flake_create_key('new', 'twitter')                                        -   -   -   yes yes yes
     SELECT flake_import_key('new', '\\x00112233445566778899aabbccddeeff', 'twitter')  - - - yes yes yes
     CREATE SERVER x FOREIGN DATA WRAPPER flake_key OPTIONS (layout 'a', key1 'aes128-uuid8 -9223372036854775808 0')  - - - yes yes yes
-    SELECT flake_key_validator(ARRAY[]::text[], 'pg_user_mapping'::regclass)  yes yes yes yes yes yes
+    SELECT flake_key_validator(ARRAY[]::text[], 'pg_user_mapping'::regclass)  - - - yes yes yes
+    SELECT flake_layout_validator(ARRAY[]::text[], 'pg_user_mapping'::regclass)  - - - yes yes yes
     SELECT flake_key_validator(ARRAY['key1=00112233445566778899aabbccddeeff'], 'pg_user_mapping'::regclass)  - - - yes yes yes
     SELECT flake_accept_clock()                                           -   -   -   -   -   yes
     SELECT flake_record_mark()                                            -   -   -   -   -   yes
