@@ -99,7 +99,7 @@ fn flake_drop_layout(name: &[u8]) {
             .hint("Drop or change these objects first; DROP SERVER drops the layout without this check.")
             .raise();
     }
-    run_as(Some(stored.owner), &format!("DROP SERVER {}", quote_identifier(&name)));
+    run_as(Some(stored.owner), &format!("DROP SERVER {} CASCADE", quote_identifier(&name)));
 }
 
 /// Writes the catalog as the role that owns layouts, even if a member of that role calls.
@@ -116,9 +116,11 @@ fn run_as(role: Option<pg_sys::Oid>, command: &str) {
 #[pg_extern(sql = "")]
 fn flake_layout_validator(options: Array<&[u8]>, catalog: pg_sys::Oid) {
     let is_server = catalog == pg_sys::ForeignServerRelationId;
-    if is_server {
+    // PostgreSQL lets a role with USAGE on a server make a user mapping of its own.
+    if is_server || catalog == pg_sys::UserMappingRelationId {
         owner_only("flake_layout_validator").or_raise();
     }
+    refuse_table(catalog);
     let definition = match (options.len(), options.iter().next().flatten()) {
         (0, _) if !is_server => return,
         (1, Some(option)) if is_server && option.len() <= LONGEST_OPTION => option.strip_prefix(b"definition="),
@@ -131,6 +133,17 @@ fn flake_layout_validator(options: Array<&[u8]>, catalog: pg_sys::Oid) {
             .raise()
     };
     Definition::from_json("", &to_utf8_lossy(json)).and_then(|definition| definition.layout("")).or_raise();
+}
+
+/// Refuses foreign tables of layouts and keys. A role with USAGE on the server could make one, which nobody could read. It would be dropped
+/// with the layout or the key, which would wait for whoever has locked it.
+pub(super) fn refuse_table(catalog: pg_sys::Oid) {
+    if catalog == pg_sys::ForeignTableRelationId {
+        Error::of(ERRCODE_WRONG_OBJECT_TYPE, "layouts and keys have no foreign tables")
+            .detail("Their foreign servers have no data.")
+            .hint("Use a foreign server of another wrapper.")
+            .raise();
+    }
 }
 
 c_symbol!(flake_create_layout, flake_drop_layout, flake_layout_validator);

@@ -7,6 +7,7 @@ use pgrx::PgSqlErrorCode::*;
 use pgrx::prelude::*;
 use pgrx::spi::{quote_identifier, quote_literal};
 
+use super::custom_layouts::refuse_table;
 use super::layout_uses;
 use crate::error::{Error, OrRaise, listed, owner_only};
 use crate::layouts::by_name;
@@ -129,7 +130,8 @@ fn flake_drop_key(name: &[u8]) {
     let server = quote_identifier(&key.name);
     act_as(key.owner, || {
         execute(&format!("DROP USER MAPPING IF EXISTS FOR PUBLIC SERVER {server}"));
-        execute(&format!("DROP SERVER {server}"));
+        // Mappings of other roles have no effect, and are dropped too. PostgreSQL names them in a NOTICE.
+        execute(&format!("DROP SERVER {server} CASCADE"));
     });
 }
 
@@ -164,11 +166,14 @@ fn flake_key_validator(options: Array<&[u8]>, catalog: pg_sys::Oid) {
     let is_fine = if catalog == pg_sys::ForeignServerRelationId {
         owner_only("flake_key_validator").or_raise();
         read_shown(&options).is_some()
-    } else if catalog == pg_sys::UserMappingRelationId && !options.is_empty() {
+    } else if catalog == pg_sys::UserMappingRelationId {
+        // PostgreSQL lets a role with USAGE on the key make a mapping of its own. A session that drops the key would have to wait for that
+        // role's transaction if it drops the mapping.
         owner_only("flake_key_validator").or_raise();
         let names: Vec<_> = (0..MOST_RANGES).map(option_name).collect();
         options.iter().all(|(name, secret)| names.contains(name) && read_secret(secret).is_some())
     } else {
+        refuse_table(catalog);
         options.is_empty()
     };
     if !is_fine {

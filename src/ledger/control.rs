@@ -13,7 +13,7 @@ use crate::postgres::lock::Lock;
 use crate::postgres::stall;
 
 /// The version of the form of shared memory: of [`Control`], of the arrays behind it, and of everything in them.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// The beginning of the segment. All versions of the library begin with the same two numbers.
 #[repr(C)]

@@ -93,12 +93,24 @@ pub fn open_transactions() -> Vec<OpenTransaction> {
     open
 }
 
-/// Returns the processes of other sessions that have made IDs in their current transaction, and the instant of its first ID. Such a
-/// session may still use time that it was granted before.
-pub fn making_ids() -> Vec<(i32, i64)> {
+/// A transaction of another session that has made IDs. It may still use time that was granted before.
+#[derive(PartialEq)]
+pub struct MakingIds {
+    pub pid: i32,
+    pub database: u32,
+    /// The instant of its first ID.
+    bound: i64,
+}
+
+/// Returns the transactions of other sessions, in all databases, that have made IDs.
+pub fn making_ids() -> Vec<MakingIds> {
     let Some(memory) = memory() else { return Vec::new() };
     let own = slot::numbers().0;
     let others = (0..).zip(memory.slots).filter(|(number, _)| *number != own);
-    let busy = others.map(|(number, slot)| (transaction::process_of(number).0, slot.transactions.bound()));
-    busy.filter(|&(pid, bound)| pid != 0 && bound != NEVER).collect()
+    let busy = others.map(|(number, slot)| MakingIds {
+        pid: transaction::process_of(number).0,
+        database: slot.transactions.database(),
+        bound: slot.transactions.bound(),
+    });
+    busy.filter(|one| one.pid != 0 && one.bound != NEVER).collect()
 }

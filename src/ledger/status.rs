@@ -4,14 +4,15 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use flake_core::Node;
+use flake_core::ledger::claims::{Quota, quota};
+use flake_core::ledger::record;
 use flake_core::ledger::state::Ledger;
-use flake_core::ledger::{claims, record};
 
 use super::control::{Counters, System};
 use super::mark::file;
 use super::memory::{attach, attached, memory};
 use crate::error::Error;
-use crate::postgres::report;
+use crate::postgres::{recovery, report};
 
 /// The state that the view flake_stats shows.
 pub struct Status {
@@ -21,19 +22,20 @@ pub struct Status {
     pub ledger: Option<Ledger>,
     /// How many sessions make IDs or ask for horizons.
     pub sessions: u32,
-    /// How many lanes of all layouts have words.
-    pub lanes: u64,
+    /// The lanes of the custom layouts of this database.
+    pub lanes: Quota,
     pub counters: &'static Counters,
 }
 
 /// Returns the state; None if the shared memory belongs to another version.
 pub fn status() -> Option<Status> {
-    let control = memory()?.control;
+    let memory = memory()?;
+    let control = memory.control;
     Some(Status {
         node: control.header.node(),
         ledger: control.with_state(|state| state.ledger),
         sessions: control.shared.sessions.load(Ordering::Relaxed),
-        lanes: claims::lanes_in_use(&control.shared),
+        lanes: quota(&control.shared, memory.lines, recovery::database()),
         counters: &control.counters,
     })
 }

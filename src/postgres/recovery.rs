@@ -5,6 +5,8 @@ use std::ffi::CStr;
 
 use pgrx::pg_sys;
 
+use super::encoding::to_utf8_lossy;
+
 /// Returns whether this server is a standby, or in recovery for another reason.
 pub fn is_in_progress() -> bool {
     // SAFETY: it reads shared memory.
@@ -35,6 +37,13 @@ pub fn timeline_history(timeline: u32) -> Option<String> {
 pub fn database() -> u32 {
     // SAFETY: PostgreSQL sets it before a backend runs its first statement.
     unsafe { pg_sys::MyDatabaseId }.to_u32()
+}
+
+/// Returns the name of a database; empty if it has been dropped.
+pub fn name_of_database(database: u32) -> String {
+    // SAFETY: it returns a palloc'd C string or null.
+    let name = unsafe { pg_sys::get_database_name(database.into()).as_ref().map(|name| CStr::from_ptr(name)) };
+    name.map(|name| to_utf8_lossy(name.to_bytes()).into_owned()).unwrap_or_default()
 }
 
 /// Raises the error of a writing command in a read-only transaction. On a standby, every transaction is read-only.

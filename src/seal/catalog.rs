@@ -32,7 +32,7 @@ pub struct Key {
 
 /// Returns the key with this name.
 ///
-/// Only PUBLIC's mapping is used, because a role with USAGE on the server can create a mapping of its own.
+/// Only PUBLIC's mapping is used, because a mapping of another role is not the key's.
 pub fn find(name: &str) -> Option<Key> {
     if !is_name(name.as_bytes()) {
         return None;

@@ -3,8 +3,9 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use flake_core::ledger::claims::{Quota, quota};
 use flake_core::ledger::host::Server;
-use flake_core::ledger::line::MOST_LINES;
+use flake_core::ledger::line::CUSTOM_LINES;
 use flake_core::ledger::protocol;
 use flake_core::{Answer, FinalProgress, IdSource, Place, Reason, Resumable, Slot};
 use pgrx::PgSqlErrorCode::*;
@@ -16,9 +17,9 @@ use super::wait::Wait;
 use crate::clock;
 use crate::error::Error;
 use crate::ledger::{self, Member};
-use crate::postgres::slot;
 use crate::postgres::timestamptz::to_text;
 use crate::postgres::transaction::is_in_worker;
+use crate::postgres::{recovery, slot};
 use crate::settings;
 
 /// If the next tick is this close, a session waits for it, whatever flake.max_clock_wait says.
@@ -44,8 +45,10 @@ impl<S: IdSource> SessionGenerator<S> {
         let mut own = join()?;
         let (slot, slots) = slot::numbers();
         let lanes = source.lanes(protocol::part(&mut own)?, slots)?;
-        let place = Place::find(&own, &source, lanes, lanes.of(Slot::new(slot, slots)?));
-        let place = place.ok_or_else(|| no_lanes_left(&source.name()))?;
+        let database = recovery::database();
+        let place = Place::find(&own, &source, lanes, lanes.of(Slot::new(slot, slots)?), database);
+        let quota = || quota(own.shared(), own.lines(), database);
+        let place = place.ok_or_else(|| no_lanes_left(&source.name(), lanes.count, quota()))?;
         let resumable = Resumable::begin(&mut own, source, &place)?;
         Ok(Self { resumable, own, delays: Delays::default(), clock: TickClock::default() })
     }
@@ -194,14 +197,14 @@ pub fn read_only(layout: &str) -> Error {
         .hint("List the layouts that flake makes IDs of: SELECT name FROM flake_layouts WHERE generates.")
 }
 
-fn no_lanes_left(layout: &str) -> Error {
-    Error::of(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED, "too many layouts are in use on this server")
+fn no_lanes_left(layout: &str, needed: u64, Quota { taken, most }: Quota) -> Error {
+    Error::of(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED, "too many custom layouts are in use")
         .detail(format!(
-            "All {MOST_LINES} lanes in shared memory belong to other layouts, so none is left for layout \
-                 \"{layout}\"."
+            "Layout \"{layout}\" needs {needed} lanes. The custom layouts of this database have {taken}, and can have {most}: \
+                 half of what other databases leave of {CUSTOM_LINES}."
         ))
         .hint(
-            "Restart the server, and use fewer layouts. A layout that was dropped keeps its lanes until the \
-             restart.",
+            "Use fewer layouts, or built-in ones, and restart the server: a layout that was dropped keeps its lanes until \
+             then. Layouts with the same epoch, tick and bits share theirs.",
         )
 }

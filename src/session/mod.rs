@@ -20,7 +20,8 @@ use pgrx::PgSqlErrorCode::*;
 pub use self::generators::read_only;
 use self::stores::{In, forget_readings, join, with_generator};
 use self::wait::Wait;
-use crate::error::Error;
+use crate::error::{Error, listed};
+use crate::postgres::local_settings::lock_timeout;
 use crate::postgres::timestamptz::to_text;
 use crate::postgres::transaction::is_in_worker;
 use crate::postgres::{recovery, report};
@@ -94,23 +95,7 @@ pub fn start_above(instant: i64, force: bool) -> Result<i64, Error> {
     let from = ledger::start_above(instant, force)?;
     // This session's own transaction continues, and could otherwise use an earlier reading of the clock.
     forget_readings();
-    let mut busy = ledger::making_ids();
-    let mut has_told = false;
-    let mut wait = Wait::default();
-    while !busy.is_empty() {
-        wait.begin(POLL.as_micros() as i64, Reason::NextTick);
-        wait.pause();
-        let still = ledger::making_ids();
-        busy.retain(|one| still.contains(one));
-        if !has_told && !busy.is_empty() && wait.lasted() > TELL_AFTER {
-            has_told = true;
-            let pids = busy.iter().map(|(pid, _)| pid.to_string()).collect::<Vec<_>>().join(", ");
-            report::notice(
-                "waiting for transactions that have made IDs".to_owned(),
-                &format!("They belong to the processes {pids}."),
-            );
-        }
-    }
+    wait_for_transactions()?;
     Ok(from)
 }
 
@@ -118,3 +103,45 @@ pub fn start_above(instant: i64, force: bool) -> Result<i64, Error> {
 const POLL: Duration = Duration::from_millis(5);
 /// How long it waits before it tells the client.
 const TELL_AFTER: Duration = Duration::from_millis(500);
+/// How long it waits if the caller has set no lock_timeout. Any role could otherwise keep an operator waiting.
+const LONGEST: Duration = Duration::from_secs(10);
+
+/// Waits until the transactions that have made IDs so far have ended.
+fn wait_for_transactions() -> Result<(), Error> {
+    let mut busy = ledger::making_ids();
+    let longest = match lock_timeout() {
+        0 => LONGEST,
+        set => Duration::from_millis(set.unsigned_abs().into()),
+    };
+    let mut has_told = false;
+    let mut wait = Wait::default();
+    while !busy.is_empty() {
+        let processes = || {
+            let each = busy
+                .iter()
+                .map(|one| format!("process {} in database \"{}\"", one.pid, recovery::name_of_database(one.database)));
+            listed(each.collect::<Vec<_>>().iter(), "others")
+        };
+        if wait.lasted() > longest {
+            return Err(Error::not_ready("transactions that have made IDs are still open")
+                .detail(format!(
+                    "New transactions make IDs above the given one, but these may still make lower ones: {}.",
+                    processes()
+                ))
+                .hint(
+                    "End them, as by pg_terminate_backend, or wait. Then call flake_start_above again; it waits for \
+                     lock_timeout, or for 10 seconds if that is 0.",
+                ));
+        }
+        if !has_told && wait.lasted() > TELL_AFTER {
+            has_told = true;
+            let detail = format!("They belong to {}.", processes());
+            report::notice("waiting for transactions that have made IDs".to_owned(), &detail);
+        }
+        wait.begin(POLL.as_micros() as i64, Reason::NextTick);
+        wait.pause();
+        let still = ledger::making_ids();
+        busy.retain(|one| still.contains(one));
+    }
+    Ok(())
+}

@@ -25,7 +25,7 @@ SELF_EXPLAINING = {
         'layout "…" has no tag field', 'tag … is out of range for layout "…"', '… … is out of range for layout "…"',
         "… … is out of range for a sno", 'timestamp … does not match the given time in layout "…"',
         "a sno must have 10 bytes, not …", "uuid does not contain a sno",
-        'a layout must have the option "definition" and no other',
+        'a layout must have the option "definition" and no other', "layouts and keys have no foreign tables",
         "function that returns a set of rows was called where no set is expected",
     ],
     "a key, and DETAIL and HINT say what to do": [

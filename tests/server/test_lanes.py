@@ -6,16 +6,16 @@ import statistics
 import psycopg
 import pytest
 
-from conftest import SECONDS
+from conftest import LAYOUTS, LIKE, SECONDS
 from waiting import wait_until
 
 SESSIONS, BULK = 8, 20_000
-# The lanes of all layouts have 4,096 lines in shared memory, and such a layout takes 16 of them.
+# The lanes of custom layouts have 4,096 lines in shared memory, and such a layout takes 16 of them.
 LIKE_TWITTER = """
     SELECT flake_create_layout('l' || n, jsonb_build_object(
                'like', 'twitter', 'epoch', '2015-01-01Z'::timestamptz + n * interval '1 h'))
-    FROM generate_series(1, 258) n"""
-FULL = "too many layouts are in use on this server"
+    FROM generate_series(1, 130) n"""
+FULL = "too many custom layouts are in use"
 
 
 def make_table(server, layout, name="made"):
@@ -146,30 +146,79 @@ def test_a_server_with_more_slots_than_ids_makes_ids(servers):
         assert db.execute("SELECT ids_per_second FROM flake_layouts WHERE name = 'si'").fetchone() == (32_000,)
 
 
-def test_a_server_whose_lanes_are_all_used_names_the_way_out(servers):
-    """Layouts that have lanes make IDs as before, also in new sessions. A layout without lanes has none until the restart."""
+def use_up(db):
+    """Uses one layout after the other until a database has as many as it can have. Returns how many."""
+    for n in range(1, 131):
+        try:
+            db.execute("SELECT flake_next(%s)", (f"l{n}",))
+        except psycopg.errors.ConfigurationLimitExceeded:
+            return n - 1
+    raise AssertionError("no database can have so many layouts")
+
+
+def test_a_database_whose_lanes_are_all_used_names_the_way_out(servers):
+    """Layouts that have lanes make IDs as before, also in new sessions, and so do those that are built in. Another custom
+    layout has no lanes until the restart."""
     server = servers()
     server.sql(LIKE_TWITTER)
     with server.connect() as db:
-        for n in range(1, 257):
-            db.execute("SELECT flake_next(%s)", (f"l{n}",))
+        assert use_up(db) == 128
         for _ in range(2):
-            for call in ["flake_next('l257')", "flake_batch('l258', 3)", "flake_next('twitter')"]:
+            for call in ["flake_next('l129')", "flake_batch('l130', 3)"]:
                 error = pytest.raises(psycopg.errors.ConfigurationLimitExceeded, db.execute, f"SELECT {call}").value.diag
                 assert error.sqlstate == "53400" and error.message_primary == FULL
-                assert "All 4096 lanes in shared memory belong to other layouts" in error.message_detail
-                assert error.message_hint.startswith("Restart the server, and use fewer layouts.")
-        # A sno needs no word, and a layout with the same bits as one that has lanes uses these.
-        db.execute("""SELECT sno_next(), flake_next('l1'), flake_next('l256'), flake_create_layout('same', jsonb_build_object(
-                      'like', 'twitter', 'epoch', '2015-01-01Z'::timestamptz + interval '256 h'))""")
+                assert error.message_detail.endswith(
+                    '" needs 16 lanes. The custom layouts of this database have 2048, and can have 2048: half of what other '
+                    "databases leave of 4096.")
+                assert "restart the server" in error.message_hint
+        # A layout with the same bits as one that has lanes uses these.
+        db.execute("""SELECT sno_next(), flake_next('twitter'), flake_next('l1'), flake_next('l128'),
+                      flake_create_layout('same', jsonb_build_object(
+                          'like', 'twitter', 'epoch', '2015-01-01Z'::timestamptz + interval '128 h'))""")
         db.execute("SELECT flake_next('same')")
     with server.connect() as other:
         ids = {id for id, in other.execute("SELECT flake_next('l1') FROM generate_series(1, 5000)")}
         assert len(ids) == 5000
         other.execute("SELECT flake_drop_layout('l2')")
-        pytest.raises(psycopg.errors.ConfigurationLimitExceeded, other.execute, "SELECT flake_next('l257')")
+        pytest.raises(psycopg.errors.ConfigurationLimitExceeded, other.execute, "SELECT flake_next('l129')")
+        assert other.execute("SELECT ok, detail FROM flake_check() WHERE name = 'rates'").fetchone() == (
+            False, "The custom layouts of this database have 2048 lanes, and can have 2048.")
     server.restart()
-    assert server.value("SELECT flake_next('l257') > 0 AND flake_next('twitter') > 0")
+    assert server.value("SELECT flake_next('l129') > 0 AND flake_next('twitter') > 0")
+
+
+def test_a_database_leaves_lanes_to_the_others(own_servers):
+    """The owners of three databases, who have no other rights, use all layouts that they can, first those that they all define.
+    Every built-in layout makes IDs in another database, and so do custom ones."""
+    server = own_servers()
+    ours = server.connect()
+    common = """SELECT flake_create_layout('common' || n, jsonb_build_object(
+                    'like', 'twitter', 'epoch', '2016-01-01Z'::timestamptz + n * interval '1 h')) FROM generate_series(1, 5) n"""
+    counts = []
+    for number, name in enumerate(["first", "second", "third"]):
+        ours.execute(f"CREATE ROLE {name} LOGIN")
+        ours.execute(f"CREATE DATABASE {name} OWNER {name}")
+        with server.connect(dbname=name, user=name) as db:
+            db.execute(f"CREATE EXTENSION flake; {common}")
+            db.execute(LIKE_TWITTER.replace("2015", str(2017 + number)))
+            db.execute("SELECT flake_next('common' || n) FROM generate_series(1, 5) n")
+            counts.append(use_up(db))
+            # Common layouts count to the first database only.
+            assert db.execute("SELECT flake_next('common5') > 0").fetchone() == (True,)
+    assert counts == [128 - 5, 128 // 2, 128 // 4]
+
+    made = {}
+    built_in = "SELECT name FROM flake_layouts WHERE generates AND ends_at > now() AND source <> 'custom' AND name <> 'sno'"
+    for name, in ours.execute(built_in):
+        made[name], = ours.execute("SELECT flake_next(%s)", (name,)).fetchone()
+    assert set(made) == {*LAYOUTS, *LIKE}
+    ours.execute("SELECT sno_next(), sno_next(0, 7)")
+    ours.execute(common)
+    ours.execute(LIKE_TWITTER.replace("2015", "2020"))
+    ours.execute("SELECT flake_next('common' || n) FROM generate_series(1, 5) n")
+    assert ours.execute("SELECT ok FROM flake_check() WHERE name = 'rates'").fetchone() == (True,)
+    assert use_up(ours) == 128 // 8
+    assert ours.execute("SELECT ok FROM flake_check() WHERE name = 'rates'").fetchone() == (False,)
 
 
 def test_sessions_that_follow_each_other_in_a_slot_make_no_sno_twice(servers):

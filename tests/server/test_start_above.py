@@ -1,5 +1,7 @@
 """flake_start_above: the next ID of this server is above an ID from elsewhere."""
 
+import time
+
 import psycopg
 import pytest
 
@@ -137,6 +139,40 @@ def test_called_again_after_a_cancellation_it_waits_again(own_servers):
                 operator.execute(f"SELECT flake_start_above({id}, 'twitter')")
         db.execute("ROLLBACK")
         operator.execute(f"SELECT flake_start_above({id}, 'twitter')")
+
+
+@pytest.mark.parametrize("setting", ["0", "'0.7 s'"], ids=["default", "lock_timeout"])
+def test_a_transaction_that_stays_open_is_named_in_an_error(own_servers, setting):
+    """The session of another database is idle. New sessions are above the ID all the same, and the call succeeds once the
+    transaction has ended."""
+    server = own_servers()
+    server.sql("CREATE DATABASE other TEMPLATE postgres")
+    notices = []
+    with server.connect(dbname="other") as db, server.connect() as operator:
+        operator.add_notice_handler(lambda diag: notices.append((diag.message_primary, diag.message_detail)))
+        db.execute("BEGIN; SELECT flake_next('twitter')")
+        operator.execute(f"SET lock_timeout = {setting}")
+        # A call that waits for ever fails here.
+        operator.execute("SET statement_timeout = '1 min'")
+        id, = operator.execute("SELECT flake_max(clock_timestamp() + interval '0.5 s', 'twitter')").fetchone()
+        since = time.monotonic()
+        with pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState) as error:
+            operator.execute("SELECT flake_start_above(%s, 'twitter')", (id,))
+        lasted = time.monotonic() - since
+        # The machine may be slow, but a lock_timeout must end the wait before the default does.
+        assert lasted >= 10 if setting == "0" else 0.7 <= lasted < 10
+        whom = f'process {db.info.backend_pid} in database "other"'
+        diag = error.value.diag
+        assert diag.message_primary == "transactions that have made IDs are still open"
+        assert diag.message_detail == (
+            f"New transactions make IDs above the given one, but these may still make lower ones: {whom}.")
+        assert diag.message_hint.startswith("End them, as by pg_terminate_backend, or wait. Then call flake_start_above again")
+        assert notices == [("waiting for transactions that have made IDs", f"They belong to {whom}.")]
+        for name in ["postgres", "other"]:
+            with server.connect(dbname=name) as new:
+                assert new.execute("SELECT flake_next('twitter')").fetchone()[0] > id, name
+        db.execute("ROLLBACK")
+        operator.execute("SELECT flake_start_above(%s, 'twitter')", (id,))
 
 
 def test_bad_arguments_are_errors(server):

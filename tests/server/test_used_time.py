@@ -31,7 +31,7 @@ def test_start_above_waits_for_transactions(own_servers):
         writer.execute("BEGIN; SELECT flake_next('twitter')")
         with pytest.raises(psycopg.errors.QueryCanceled), cancelled(operator, 2):
             operator.execute(above)
-        assert notices == [f"They belong to the processes {writer.info.backend_pid}."]
+        assert notices == [f'They belong to process {writer.info.backend_pid} in database "postgres".']
         writer.execute("COMMIT")
         operator.execute(above)
 

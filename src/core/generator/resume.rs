@@ -2,7 +2,7 @@
 
 use super::source::IdSource;
 use super::{Answer, Generator};
-use crate::ledger::claims::{self, Claim, Counted, ServerWords};
+use crate::ledger::claims::{self, BUILT_IN, Claim, Counted, ServerWords};
 use crate::ledger::host::{Server, SlotOwner};
 use crate::ledger::protocol::{self, Beginning, Grant};
 use crate::ledger::slot::Start;
@@ -40,9 +40,10 @@ pub struct Place {
 }
 
 impl Place {
-    /// Finds the words of a source's lanes, or returns None if other layouts have all words.
-    pub fn find<S: IdSource>(server: &impl Server, source: &S, lanes: Lanes, lane: u64) -> Option<Self> {
-        let counted = Counted { key: source.words(), ticks: source.ticks(), lanes, rule: source.rule() };
+    /// Finds the words of a source's lanes, or returns None if the custom layouts of this database have as many as they can have.
+    pub fn find<S: IdSource>(server: &impl Server, source: &S, lanes: Lanes, lane: u64, database: u32) -> Option<Self> {
+        let database = if source.is_built_in() { BUILT_IN } else { database };
+        let counted = Counted { key: source.words(), ticks: source.ticks(), lanes, rule: source.rule(), database };
         let claim = if lanes.are_shared { claims::claim(server, &counted)? } else { Claim::NONE };
         Some(Self { lanes, lane, claim })
     }

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::ops::Deref;
 
 use super::path::Path;
-use crate::layout::builtin::always_built_in;
+use crate::layout::builtin::{BUILTIN, always_built_in};
 use crate::layout::ticks::Ticks;
 use crate::{Error, Lanes, Layout, Part, SequenceRule, key};
 
@@ -19,6 +19,8 @@ pub trait IdSource: Copy + PartialEq {
     fn name(&self) -> Cow<'static, str>;
     /// A number that identifies the generator of this source: equal for sources that share a generator, different for others.
     fn key(&self) -> u64;
+    /// Whether it has the bits of a source that every database has.
+    fn is_built_in(&self) -> bool;
     /// Whether flake makes IDs of this source.
     fn generates(&self) -> bool;
     /// Whether a generator continues in the past when the clock steps back. Then its lane belongs to its slot alone.
@@ -57,6 +59,10 @@ impl<L: Deref<Target = Layout> + Copy + PartialEq> IdSource for L {
             Some(number) => key::of_built_in(number),
             None => key::of_layout(&self.identity()),
         }
+    }
+
+    fn is_built_in(&self) -> bool {
+        BUILTIN.iter().any(|other| self.same_bits(other))
     }
 
     fn generates(&self) -> bool {

@@ -1,7 +1,7 @@
 //! Which lines of shared memory have the words of a layout, and what the words say.
 
 use super::host::{Server, Shared};
-use super::line::Line;
+use super::line::{CUSTOM_LINES, Line};
 use crate::layout::ticks::Ticks;
 use crate::sync::{AtomicU64, Ordering};
 use crate::words::Words;
@@ -74,22 +74,43 @@ pub struct Counted {
     pub lanes: Lanes,
     /// How the sequence changes when a tick begins.
     pub rule: SequenceRule,
+    /// The database whose layout it is, or [`BUILT_IN`].
+    pub database: u32,
 }
 
-/// Finds the lines of a layout, or takes free ones. Returns None if too few are free. Layouts with the same bits make the same IDs,
-/// so the rule of the first one is in force for all of them.
+/// The number in place of a database for a built-in layout, which belongs to all of them.
+pub const BUILT_IN: u32 = 0;
+
+/// The lines of a database's custom layouts. Layouts with the same bits as one of another database use the lines of that one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Quota {
+    /// How many lines the database has.
+    pub taken: u64,
+    /// How many it can have: half of those that other databases leave, so that the next one finds some too.
+    pub most: u64,
+}
+
+/// Finds the lines of a layout, or takes free ones. Returns None if its database has too many. There are always enough for built-in
+/// layouts. Layouts with the same bits make the same IDs, so the rule of the first one is in force for all of them.
 pub fn claim(server: &impl Server, counted: &Counted) -> Option<Claim> {
-    let Counted { key, ticks: Ticks { epoch, length, .. }, lanes, rule } = *counted;
+    let Counted { key, ticks: Ticks { epoch, length, .. }, lanes, rule, database } = *counted;
     let (lines, used) = (server.lines(), &server.shared().lines);
     // The lock keeps others from taking the same lines.
     server.lock(|_| {
         let all = used.load(Ordering::Acquire) as usize;
         let known = starts(&lines[..all]).find(|&at| lines[at].key.load(Ordering::Relaxed) == key);
+        if known.is_none() && database != BUILT_IN {
+            let Quota { taken, most } = quota_of(&lines[..all], database);
+            if taken + lanes.count > most {
+                return None;
+            }
+        }
         let first = known.unwrap_or(all);
         let of = lines.get(first..first + lanes.count as usize)?.first()?;
         if known.is_none() {
             let set = |number: &AtomicU64, value| number.store(value, Ordering::Relaxed);
             set(&of.key, key);
+            set(&of.database, database.into());
             set(&of.lanes, lanes.count);
             set(&of.size, lanes.size());
             set(&of.epoch, epoch as u64);
@@ -103,9 +124,22 @@ pub fn claim(server: &impl Server, counted: &Counted) -> Option<Claim> {
     })
 }
 
-/// How many lanes of all layouts have words.
-pub fn lanes_in_use(server: &Shared) -> u64 {
-    server.lines.load(Ordering::Acquire)
+/// Returns the lines that a database has, and how many it can have.
+pub fn quota(shared: &Shared, lines: &[Line], database: u32) -> Quota {
+    quota_of(&lines[..shared.lines.load(Ordering::Acquire) as usize], database)
+}
+
+fn quota_of(used: &[Line], database: u32) -> Quota {
+    let (mut taken, mut of_others) = (0, 0);
+    for at in starts(used) {
+        let lanes = used[at].lanes.load(Ordering::Relaxed);
+        match used[at].database.load(Ordering::Relaxed) {
+            owner if owner == u64::from(database) => taken += lanes,
+            owner if owner == u64::from(BUILT_IN) => {}
+            _ => of_others += lanes,
+        }
+    }
+    Quota { taken, most: (CUSTOM_LINES as u64).saturating_sub(of_others) / 2 }
 }
 
 /// The first lines of each layout.

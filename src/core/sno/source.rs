@@ -35,6 +35,10 @@ impl IdSource for SnoSource {
         key::of_sno(self.partition)
     }
 
+    fn is_built_in(&self) -> bool {
+        true
+    }
+
     fn generates(&self) -> bool {
         true
     }

@@ -54,7 +54,7 @@ impl One {
 
     fn session<'a>(&self, layout: &'a Layout) -> Resumable<&'a Layout> {
         let lanes = Lanes::new(layout, self.part()).unwrap();
-        let place = Place::find(&*self.alone.borrow(), &layout, lanes, 0).unwrap();
+        let place = Place::find(&*self.alone.borrow(), &layout, lanes, 0, 1).unwrap();
         Resumable::begin(&mut *self.alone.borrow_mut(), layout, &place).unwrap()
     }
 
@@ -70,7 +70,7 @@ impl One {
     fn of_caller(&self, partition: i32) -> Resumable<SnoSource> {
         let source = SnoSource { partition: Some(partition) };
         let lanes = source.lanes(self.part(), 8).unwrap();
-        let place = Place::find(&*self.alone.borrow(), &source, lanes, 0).unwrap();
+        let place = Place::find(&*self.alone.borrow(), &source, lanes, 0, 1).unwrap();
         Resumable::begin(&mut *self.alone.borrow_mut(), source, &place).unwrap()
     }
 

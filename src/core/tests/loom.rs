@@ -5,7 +5,7 @@
 use std::sync::Mutex;
 
 use flake_core::horizon::{NONE, SlotTransactions, Snapshot};
-use flake_core::ledger::claims::{Claim, Counted, ServerWords, claim, reset};
+use flake_core::ledger::claims::{BUILT_IN, Claim, Counted, ServerWords, claim, reset};
 use flake_core::ledger::host::{Server, Shared, State};
 use flake_core::ledger::line::Line;
 use flake_core::ledger::window::SharedWindow;
@@ -229,7 +229,8 @@ impl Words {
         let (shared, lines) = (Shared::default(), vec![Line::default()]);
         let mut new = Self { shared, lines, state: Mutex::default(), claim: None };
         let (key, ticks, rule) = (1, twitter().ticks(), SequenceRule::Reset);
-        new.claim = claim(&new, &Counted { key, ticks, lanes: one_lane(), rule });
+        let (lanes, database) = (one_lane(), BUILT_IN);
+        new.claim = claim(&new, &Counted { key, ticks, lanes, rule, database });
         new
     }
 

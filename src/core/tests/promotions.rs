@@ -93,7 +93,7 @@ fn twitter() -> &'static Layout {
 
 fn session(alone: &mut Alone) -> Resumable<&'static Layout> {
     let part = protocol::part(alone).unwrap();
-    let place = Place::find(alone, &twitter(), Lanes::new(twitter(), part).unwrap(), 0).unwrap();
+    let place = Place::find(alone, &twitter(), Lanes::new(twitter(), part).unwrap(), 0, 1).unwrap();
     Resumable::begin(alone, twitter(), &place).unwrap()
 }
 

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use flake_core::ledger::host::Server;
 use flake_core::ledger::part_time::AHEAD;
-use flake_core::ledger::{claims, protocol};
+use flake_core::ledger::protocol;
 use flake_core::sno::UNIT;
 use flake_core::{Answer, IdSource, Lanes, Layout, Node, Part, Place, Resumable, SequenceRule, SnoSource, built_in};
 
@@ -20,7 +20,7 @@ fn begin<S: IdSource>(alone: &mut Alone, source: S) -> Resumable<S> {
 /// Begins a generator that has this lane.
 fn begin_with<S: IdSource>(alone: &mut Alone, source: S, lane: u64) -> Resumable<S> {
     let lanes = source.lanes(Part::whole(Node::new(0, 1).unwrap()), 122).unwrap();
-    let place = Place::find(alone, &source, lanes, lane).unwrap();
+    let place = Place::find(alone, &source, lanes, lane, 1).unwrap();
     Resumable::begin(alone, source, &place).unwrap()
 }
 
@@ -176,7 +176,7 @@ fn layouts_have_words_of_their_own_unless_their_bits_are_the_same() {
     let alone = Alone::new();
     let part = Part::whole(Node::new(0, 1).unwrap());
     let claim = |layout: &Layout| {
-        let place = Place::find(&alone, &layout, Lanes::new(layout, part).unwrap(), 0);
+        let place = Place::find(&alone, &layout, Lanes::new(layout, part).unwrap(), 0, 1);
         place.map(|place| place.claim)
     };
     let [twitter, leaf, sonyflake, instagram] =
@@ -253,7 +253,7 @@ fn partitions_of_callers_share_words() {
         }
         make(&mut session, &mut alone, (later, 1), 0);
     }
-    assert_eq!(claims::lanes_in_use(alone.shared()), sessions[0].generator.lanes().count);
+    assert_eq!(alone.shared().lines.load(Ordering::Relaxed), sessions[0].generator.lanes().count);
 }
 
 /// A session makes snos in a partition of the caller's, and later automatic ones. The words keep the progress of the former.

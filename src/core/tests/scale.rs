@@ -248,7 +248,7 @@ impl Cluster {
         let mut generator = own.take().unwrap_or_else(|| {
             let part = protocol::part(&mut self.primary).unwrap();
             let lanes = source.lanes(part, SLOTS as u32).unwrap();
-            let place = Place::find(&self.primary, &source, lanes, lanes.of(slot)).unwrap();
+            let place = Place::find(&self.primary, &source, lanes, lanes.of(slot), 1).unwrap();
             Resumable::begin(&mut self.primary, source, &place).unwrap()
         });
         loop {

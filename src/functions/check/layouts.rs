@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use flake_core::ledger::line::MOST_LINES;
+use flake_core::ledger::claims::Quota;
 use flake_core::sno::NAME;
 use flake_core::{BUILTIN, IdSource, Lanes, Layout, Node, Part, STEP, SnoSource, Ticks};
 
@@ -16,9 +16,6 @@ use crate::postgres::timestamptz::to_text;
 use crate::session::stores::{LAYOUTS, SNOS, each};
 
 const SNO_PARTITION: &str = "sno in a partition of the caller's";
-
-/// So many lanes are three quarters of all.
-const MANY_LANES: u64 = MOST_LINES as u64 / 4 * 3;
 
 /// In microseconds.
 const DAY: i64 = 86_400_000_000;
@@ -89,8 +86,8 @@ impl Layouts {
     }
 
     /// Finds layouts whose IDs this server cannot make, or only few, with the settings in force or with the settings after a restart.
-    /// A built-in layout that nothing uses need not have any. `lanes` is how many lanes of all layouts have words.
-    pub fn rates(&self, in_force: Option<Pair>, configured: Option<Pair>, lanes: u64) -> Finding {
+    /// A built-in layout that nothing uses need not have any. `lanes` is how many the custom layouts have.
+    pub fn rates(&self, in_force: Option<Pair>, configured: Option<Pair>, lanes: Option<Quota>) -> Finding {
         let pairs = [in_force, configured].into_iter().flatten();
         let nodes: Vec<_> = match pairs.map(|(id, count)| Node::new(id, count)).collect() {
             Ok(nodes) => nodes,
@@ -125,9 +122,9 @@ impl Layouts {
                  lower flake.node_count.",
             );
         }
-        if lanes > MANY_LANES {
+        if let Some(Quota { taken, most }) = lanes.filter(|lanes| lanes.taken > lanes.most / 4 * 3) {
             return Finding::wrong(
-                format!("{lanes} of the {MOST_LINES} lanes in shared memory are in use."),
+                format!("The custom layouts of this database have {taken} lanes, and can have {most}."),
                 "Use fewer layouts, or restart the server now and then: a layout that was dropped keeps its lanes until the restart.",
             );
         }

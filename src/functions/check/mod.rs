@@ -37,7 +37,7 @@ fn flake_check() -> TableIterator<
     let findings = [
         ("node number", node_number(in_force.or(configured.filter(|pair| fault(*pair).is_none())))),
         ("settings", status.as_ref().map_or_else(unknown, |_| node_settings(in_force, configured))),
-        ("rates", uses.known(layouts.rates(in_force, configured, status.as_ref().map_or(0, |status| status.lanes)))),
+        ("rates", uses.known(layouts.rates(in_force, configured, status.as_ref().map(|status| status.lanes)))),
         ("end of layouts", uses.known(layouts.ends(clock::now()))),
         ("layouts", uses.columns()),
         ("greatest keys", ahead::greatest(&uses, clock::now())),

@@ -73,10 +73,12 @@ CREATE SERVER mistake FOREIGN DATA WRAPPER flake_key OPTIONS (key2 'aes128-uuid8
 ALTER USER MAPPING FOR PUBLIC SERVER usr OPTIONS (SET key1 'no secret');
 CREATE USER MAPPING FOR CURRENT_USER SERVER usr OPTIONS (key1 '00112233445566778899aabbccddeeff');
 SELECT flake_unseal(flake_seal(5, 'usr'), 'usr') AS own_mapping_changes_nothing;
--- The DETAIL names the role that runs this.
-\set VERBOSITY terse
+CREATE FOREIGN TABLE mistake (id bigint) SERVER usr;
+-- The mapping is dropped with the key. The NOTICE names the role that runs this.
+BEGIN;
+SET LOCAL client_min_messages = warning;
 SELECT flake_drop_key('usr');
-\set VERBOSITY default
+ROLLBACK;
 DROP USER MAPPING FOR CURRENT_USER SERVER usr;
 
 -- A secret that is missing or another one is noticed, and can be put back.

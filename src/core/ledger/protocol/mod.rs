@@ -19,7 +19,7 @@
 //!    finds in a page that its time is used. Each era has words of its own, which are reset before it is published. A session uses
 //!    no tick that begins before its era's floor. After it has taken IDs from a lane, it checks that the era is still the same, or
 //!    drops them. flake_start_above must know that no session makes IDs of an ended era, so it waits for the transactions that
-//!    passed that check before.
+//!    passed that check before, and raises an error if they do not end.
 //! 7. A record never overwrites the last one that reached the disk: [`record`](super::record) writes two halves in turn.
 //! 8. A session stores how far its snos got while it still owns the slot, and the next owner starts in a later tick. A session
 //!    that exits in the middle of making a sno gives up all time that was granted to its slot.

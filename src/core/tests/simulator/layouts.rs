@@ -122,7 +122,7 @@ impl Own {
             lanes: Lanes,
             slot: Slot,
         ) -> Result<Box<Resumable<S>>, Trouble> {
-            let place = Place::find(host, &source, lanes, lanes.of(slot)).unwrap();
+            let place = Place::find(host, &source, lanes, lanes.of(slot), 1).unwrap();
             Ok(Box::new(Resumable::begin(host, source, &place)?))
         }
         Ok(match OF_KINDS.get(kind) {
