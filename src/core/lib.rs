@@ -22,7 +22,6 @@ mod lane;
 mod layout;
 #[doc(hidden)]
 pub mod ledger;
-mod lots;
 mod node;
 mod part;
 pub mod seal;
@@ -50,7 +49,6 @@ pub use layout::{LONGEST_NAME, Layout, STEP, SequenceRule};
 pub use ledger::slot::{FinalProgress, SlotProgress};
 pub use ledger::slot::{Progress, Start};
 pub use ledger::window::Window;
-pub use lots::{Composition, Lots};
 pub use node::{MOST_NODES, Node, Numbers, Slot};
 pub use part::{PARTS, Part, TURNS, history, turn};
 pub use sno::{Sno, SnoParts, SnoSource};

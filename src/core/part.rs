@@ -4,15 +4,14 @@
 //! new timeline of the WAL. So the timeline chooses a part of the node's IDs, and the old primary and the new one have no ID in
 //! common: at any lag, with any clocks, as long as both run.
 //!
-//! The node's IDs are divided into eight equal parts: four for the sessions of its server, and four for lessees. The *turn*, from
-//! 0 to 3, says which of the four is in force. A layout without workers, out of the order of time, or with ticks of more than a second
-//! has four parts only, for sessions.
+//! The node's IDs are divided into eight equal parts. The *turn*, from 0 to 3, says which of the first four is in force; nobody makes
+//! IDs of the others. A layout without workers, out of the order of time, or with ticks of more than a second has four parts only.
 
 use crate::{Error, Layout, Node, Numbers};
 
 /// How many turns there are.
 pub const TURNS: u32 = 4;
-/// How many parts a node has: the ones of its sessions first, then the ones of lessees.
+/// How many parts a node has, of which the first [`TURNS`] are in use.
 pub const PARTS: u32 = 2 * TURNS;
 
 /// A part of a node's IDs, or all of them.
@@ -29,14 +28,9 @@ impl Part {
         Self { node, number: None }
     }
 
-    /// The part of a node's sessions in a turn.
-    pub const fn of_sessions(node: Node, turn: u32) -> Self {
+    /// The part of a node in a turn.
+    pub const fn in_turn(node: Node, turn: u32) -> Self {
         Self { node, number: Some(turn % TURNS) }
-    }
-
-    /// The part of a node's lessees in a turn.
-    pub const fn of_lessees(node: Node, turn: u32) -> Self {
-        Self { node, number: Some(TURNS + turn % TURNS) }
     }
 
     /// The part with a number among all parts of all nodes.
@@ -62,11 +56,6 @@ impl Part {
         }
     }
 
-    /// Whether it is a part of the node's sessions.
-    pub fn is_of_sessions(self) -> bool {
-        self.number.is_some_and(|number| number < TURNS)
-    }
-
     /// Returns this part's workers and sequence numbers in a layout.
     ///
     /// # Errors
@@ -74,7 +63,7 @@ impl Part {
     /// parts.
     pub fn numbers(self, layout: &Layout) -> Result<(Numbers, Numbers), Error> {
         let (workers, sequences) = (self.node.workers(layout)?, Numbers { first: 0, count: layout.sequences() });
-        let parts = if layout.keeps_some_for_lessees() { PARTS } else { TURNS };
+        let parts = if layout.has_eight_parts() { PARTS } else { TURNS };
         self.of(workers, sequences, parts).ok_or_else(|| Error::TooFewIds {
             layout: layout.name.clone(),
             workers: workers.count,
@@ -91,10 +80,6 @@ impl Part {
             return None;
         }
         let Some(number) = self.number else { return Some((workers, sequences)) };
-        // A layout that keeps nothing for lessees has no part for them.
-        if number >= parts {
-            return None;
-        }
         let (number, parts) = (u64::from(number), u64::from(parts));
         let of_sequence = if workers.count >= parts { 1 } else { power_of_two(sequences.count.min(parts)) };
         let of_workers = parts / of_sequence;

@@ -5,7 +5,6 @@
 mod backend;
 mod control;
 mod horizon;
-mod lease;
 mod mark;
 mod memory;
 mod node;
@@ -21,7 +20,6 @@ pub use self::horizon::{
     OpenTransaction, horizon, making_ids, open_transactions, publish as publish_horizon, replayed as replayed_horizon,
     snapshot,
 };
-pub use self::lease::{lease, leases, leases_at_once, lots, release};
 pub use self::mark::page::{hold as hold_page, missing as no_page, used_until};
 pub use self::memory::preload;
 pub use self::node::{node_in_force, node_to_read, part_to_read};

@@ -67,7 +67,7 @@ pub fn start_above(instant: i64, force: bool) -> Result<i64, Error> {
     Ok(from)
 }
 
-/// Returns the first instant, now or later, that no session and no lessee can have used, as far as this server and the page know.
+/// Returns the first instant, now or later, that no session can have used, as far as this server and the page know.
 pub fn unused() -> Result<i64, Error> {
     Ok(protocol::unused(&mut Backend::new()?)?.max(clock::now()))
 }

@@ -5,7 +5,6 @@ use std::ops::Deref;
 use super::block::{SIZE, Unreadable};
 use super::line::Line;
 use super::note::NOTE;
-use super::pool::Lease;
 use super::slot::SlotProgress;
 use super::state::Ledger;
 use super::window::SharedWindow;
@@ -148,8 +147,6 @@ pub trait Server {
 pub trait Writer: Deref<Target: Server> {
     /// An error of the file's reads and writes.
     type Error: From<Fault>;
-    /// The leases in shared memory.
-    fn leases(&mut self) -> &mut [Lease];
     /// Reads the file; None if it does not exist.
     fn read(&self) -> Result<Option<Vec<u8>>, Self::Error>;
     /// Writes one half of the file and flushes it. Returns false if the file does not exist.

@@ -63,7 +63,7 @@ fn sources() -> Vec<Source> {
 
 /// The lanes of the part that sessions of a node have in a turn.
 fn lanes_of(source: &Source, (id, nodes): (u32, u32), turn: u32, slots: u32) -> Result<Lanes, Error> {
-    (source.lanes)(Part::of_sessions(Node::new(id, nodes).unwrap(), turn), slots)
+    (source.lanes)(Part::in_turn(Node::new(id, nodes).unwrap(), turn), slots)
 }
 
 fn end(numbers: Numbers) -> u64 {
@@ -150,7 +150,7 @@ fn each_number_of_each_part_is_another_id() {
                 if layout.composition().is_ok() {
                     made += take_whole(layout, Part::of_lessees(node, turn), &mut makers);
                 }
-                let lanes = Lanes::new(layout, Part::of_sessions(node, turn)).unwrap();
+                let lanes = Lanes::new(layout, Part::in_turn(node, turn)).unwrap();
                 let words = OwnWords::new(&lanes, layout.rule);
                 let begins = Start { free_from: start, resumed: None };
                 let generator = |lane| Generator::start(layout, &lanes, lane, begins);

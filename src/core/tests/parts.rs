@@ -16,7 +16,7 @@ fn node(id: u32, count: u32) -> Node {
 }
 
 fn of_sessions(node: Node) -> impl Iterator<Item = Part> {
-    (0..TURNS).map(move |turn| Part::of_sessions(node, turn))
+    (0..TURNS).map(move |turn| Part::in_turn(node, turn))
 }
 
 fn of_lessees(node: Node) -> impl Iterator<Item = Part> {
@@ -93,7 +93,7 @@ fn check(layout: &Layout, nodes: u32) -> usize {
         of_sessions(node).chain(of_lessees.into_iter().flatten())
     };
     let Ok(workers) = node(0, nodes).workers(layout) else {
-        let error = Part::of_sessions(node(0, nodes), 1).numbers(layout).unwrap_err();
+        let error = Part::in_turn(node(0, nodes), 1).numbers(layout).unwrap_err();
         assert!(matches!(error, Error::TooManyNodes { .. }), "{error:?}");
         return 0;
     };
@@ -146,7 +146,7 @@ fn lessees_have_nothing_of_sessions() {
     let all: Vec<Layout> = generating().cloned().chain(custom()).collect();
     let mut seen = 0;
     for layout in all.iter().filter(|layout| layout.composition().is_ok()) {
-        let Ok((_, sequences)) = Part::of_sessions(node(0, 1), 0).numbers(layout) else { continue };
+        let Ok((_, sequences)) = Part::in_turn(node(0, 1), 0).numbers(layout) else { continue };
         assert_eq!(count_of_parts(layout), 8, "{layout:?}");
         for (own, other) in
             of_sessions(node(0, 1)).flat_map(|own| of_lessees(node(0, 1)).map(move |other| (own, other)))
@@ -202,7 +202,7 @@ fn parts_are_numbered_without_gaps() {
         }
     }
     assert_eq!(numbers.len(), 40);
-    assert_eq!([Part::of_sessions(node(3, 5), 6), Part::of_lessees(node(3, 5), 6)].map(Part::turn), [2; 2]);
+    assert_eq!([Part::in_turn(node(3, 5), 6), Part::of_lessees(node(3, 5), 6)].map(Part::turn), [2; 2]);
 }
 
 /// So many that the number of their parts fits into 32 bits, and no more.
@@ -221,7 +221,7 @@ fn the_number_of_a_part_does_not_overflow() {
 
 /// How many IDs of a tick the sessions of a server can make, before lanes round it.
 fn ids(name: &str, nodes: u32) -> u64 {
-    let (part, layout) = (Part::of_sessions(node(0, nodes), 1), built_in(name).unwrap());
+    let (part, layout) = (Part::in_turn(node(0, nodes), 1), built_in(name).unwrap());
     let (workers, sequences) = part.numbers(layout).unwrap();
     let lanes = Lanes::new(layout, part).unwrap();
     let (all, used) = (workers.count * sequences.count, lanes.size() * lanes.count);
@@ -269,11 +269,11 @@ fn workers_are_divided_if_there_are_enough_and_else_the_sequence() {
         ("twitter", 1024, [(1023, 1), (1024, 512)], [(1023, 1), (3072, 512)]),
         ("si", 1, [(8, 4), (0, 256)], [(24, 4), (0, 256)]),
     ] {
-        assert_eq!(numbers(name, nodes, Part::of_sessions), own, "{name} as one of {nodes}");
+        assert_eq!(numbers(name, nodes, Part::in_turn), own, "{name} as one of {nodes}");
         assert_eq!(numbers(name, nodes, Part::of_lessees), of_lessees, "{name} as one of {nodes}");
     }
-    assert_eq!(numbers("si_single", 1, Part::of_sessions), [(0, 1), (4096, 2048)]);
-    assert_eq!(numbers("uniqueid", 256, Part::of_sessions), [(1022, 1), (0, 64)]);
+    assert_eq!(numbers("si_single", 1, Part::in_turn), [(0, 1), (4096, 2048)]);
+    assert_eq!(numbers("uniqueid", 256, Part::in_turn), [(1022, 1), (0, 64)]);
     // Two workers with four sequence numbers each: one number for each part.
     let few = layout(1000, [40, 1, 2], true);
     let all = of_sessions(node(0, 1)).chain(of_lessees(node(0, 1))).map(|part| part.numbers(&few).unwrap());
@@ -285,7 +285,7 @@ fn workers_are_divided_if_there_are_enough_and_else_the_sequence() {
 #[test]
 fn a_partition_of_a_caller_has_ids_for_many_nodes_and_sessions() {
     let lanes = |nodes, turn, slots| {
-        let lanes = SnoSource { partition: Some(7) }.lanes(Part::of_sessions(node(nodes - 1, nodes), turn), slots)?;
+        let lanes = SnoSource { partition: Some(7) }.lanes(Part::in_turn(node(nodes - 1, nodes), turn), slots)?;
         assert_eq!(lanes.workers, Numbers { first: 7, count: 1 });
         Ok((lanes.sequences, lanes.are_shared))
     };

@@ -26,15 +26,15 @@ fn a_new_timeline_has_another_part_and_the_same_one_keeps_its_part() {
     };
     for turn in 0..4 {
         let told = Facts { turn, ..facts(Some(&known)) };
-        assert_eq!(part(told), (Part::of_sessions(node(0, 2), 1), false), "the turn in the file counts");
+        assert_eq!(part(told), (Part::in_turn(node(0, 2), 1), false), "the turn in the file counts");
         let promoted = Facts { wal_timeline: 2, turn, ..facts(Some(&known)) };
-        assert_eq!(part(promoted), (Part::of_sessions(node(0, 2), turn), true));
+        assert_eq!(part(promoted), (Part::in_turn(node(0, 2), turn), true));
         // The first file of a server.
-        assert_eq!(part(Facts { turn, ..facts(None) }), (Part::of_sessions(node(0, 2), turn), false));
-        assert_eq!(part(Facts { turn, wal_timeline: 2, ..facts(None) }), (Part::of_sessions(node(0, 2), turn), false));
+        assert_eq!(part(Facts { turn, ..facts(None) }), (Part::in_turn(node(0, 2), turn), false));
+        assert_eq!(part(Facts { turn, wal_timeline: 2, ..facts(None) }), (Part::in_turn(node(0, 2), turn), false));
         // The turn is the timeline's, and so it stays when the number or the count of nodes changes.
         for own in [node(1, 2), node(0, 3), node(2, 3)] {
-            assert_eq!(part(Facts { node: own, turn, ..facts(Some(&known)) }), (Part::of_sessions(own, 1), false));
+            assert_eq!(part(Facts { node: own, turn, ..facts(Some(&known)) }), (Part::in_turn(own, 1), false));
         }
     }
 }

@@ -34,7 +34,6 @@
 //!     created the page.
 
 mod horizons;
-mod lease;
 mod operator;
 mod page;
 mod sessions;
@@ -52,7 +51,6 @@ use crate::Part;
 use crate::instant::NEVER;
 
 pub use self::horizons::bind;
-pub use self::lease::{lease, release};
 pub use self::operator::{Acceptance, accept, start_above};
 pub use self::page::{confirm, marks_of, record_mark, unused};
 pub use self::sessions::{join, leave};

@@ -35,7 +35,7 @@ pub(super) fn read_page<H: Host>(host: &mut H) -> Result<PageRead, H::Error> {
     Ok(PageRead { marks, exists: page.bytes.is_some() })
 }
 
-/// Returns the end of all time that counts as used in the ledger or in the page. The page has leases, and the marks of other parts.
+/// Returns the end of all time that counts as used in the ledger or in the page. The page has the marks of other parts.
 ///
 /// # Errors
 /// The server's errors, if this session has to begin the ledger; or the page is unreadable.
@@ -62,7 +62,7 @@ fn learn<H: Host>(host: &mut H, marks: &Marks) -> Result<(), H::Error> {
 pub(super) fn raise_page<H: Host>(host: &mut H, mut page: PageRead) -> Result<(), H::Error> {
     loop {
         let Some(ledger) = host.lock(in_force) else { return Ok(()) };
-        if page.exists && ledger.is_in(&page.marks, host.now()) {
+        if page.exists && ledger.is_in(&page.marks) {
             return Ok(());
         }
         // A new page begins with the marks of other nodes that the file knows.
@@ -92,13 +92,12 @@ fn raised(ledger: &Ledger, mut page: PageRead, of_file: Option<Marks>) -> (Chang
     }
     new.above = new.above.max(ledger.time.above);
     new.bind(ledger.horizons.bound);
-    for mut mark in ledger.marks() {
-        // Another session of this start may have written a later mark.
-        if let Some(known) = new.of(mark.by.part).filter(|known| known.by == mark.by) {
-            mark.used = mark.used.united(&known.used);
-        }
-        new.set(mark);
+    let mut mark = ledger.mark();
+    // Another session of this start may have written a later mark.
+    if let Some(known) = new.of(mark.by.part).filter(|known| known.by == mark.by) {
+        mark.used = mark.used.united(&known.used);
     }
+    new.set(mark);
     (Change::Write(new.encode(None), new.last_value()), Ok(None))
 }
 

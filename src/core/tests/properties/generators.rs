@@ -12,7 +12,7 @@ use crate::layouts::any_layout;
 fn lanes(layout: &Layout, (id, count, number): (u32, u32, u32)) -> Option<(Lanes, OwnWords)> {
     let node = Node::new(id % count, count).unwrap();
     let part = match number {
-        0..4 => Part::of_sessions(node, number),
+        0..4 => Part::in_turn(node, number),
         4..8 => Part::of_lessees(node, number),
         _ => Part::whole(node),
     };
