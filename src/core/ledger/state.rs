@@ -43,7 +43,7 @@ pub struct Ledger {
     /// The start whose exit note gave time back, and what that start had used including that time. Its pages still say so, and without
     /// this they would take the time back, so that the first ID after each restart would wait for it.
     given_back: Option<(u32, Used)>,
-    /// The time of the sessions' part.
+    /// The time of the server's part.
     pub time: PartTime,
     /// This server's knowledge of horizons.
     pub horizons: Horizons,
@@ -79,7 +79,7 @@ impl Ledger {
         }
     }
 
-    /// The part of the server's sessions.
+    /// The server's part.
     pub fn part(&self) -> Part {
         Part::numbered(self.me.part)
     }
@@ -111,7 +111,7 @@ impl Ledger {
     /// # Errors
     /// The instant to wait for.
     pub fn granted(&self, now: i64, tick_end: i64) -> Result<Self, i64> {
-        Ok(self.with_time(self.time.granted(now, tick_end, AHEAD)?))
+        Ok(self.with_time(self.time.granted(now, tick_end)?))
     }
 
     /// Like [`PartTime::gone_back`].

@@ -3,13 +3,13 @@
 use std::collections::HashSet;
 
 use flake_core::ledger::host::Server;
-use flake_core::ledger::marks::{Author, Mark};
+use flake_core::ledger::marks::Author;
 use flake_core::ledger::part_time::{AHEAD, FAR};
 use flake_core::ledger::protocol::{self, Grant};
 use flake_core::ledger::record::newest;
 use flake_core::ledger::state::{Facts, Ledger};
 use flake_core::ledger::used::Used;
-use flake_core::{Answer, Lanes, Layout, Part, Place, Resumable, built_in};
+use flake_core::{Answer, Lanes, Layout, Part, Place, Resumable, TURNS, built_in};
 
 mod alone;
 mod facts;
@@ -39,26 +39,6 @@ fn a_new_timeline_has_another_part_and_the_same_one_keeps_its_part() {
     }
 }
 
-/// The lessees of a server have the part of its turn.
-#[test]
-fn the_ledger_of_lessees_has_the_part_of_the_same_turn() {
-    let mut marks = of(ME, Used::before(NOON));
-    marks.set(Mark { by: Author { part: (5, 16), ..ME }, used: Used::before(NOON + 70 * SECOND) });
-    marks.set(Mark { by: Author { part: (6, 16), ..ME }, used: Used::before(NOON + 90 * SECOND) });
-    let known = file(marks, None);
-    let begun = |facts| {
-        let ledger = Ledger::begin(&facts);
-        let used = ledger.pool.time.used;
-        let Mark { by, .. } = ledger.pool.extended(NOON + HOUR).unwrap().mark().unwrap();
-        let part = Part::of_lessees(node(0, 2), ledger.part().turn()).number();
-        assert_eq!(by, Author { part, ..ledger.me });
-        used.until()
-    };
-    assert_eq!(begun(facts(Some(&known))), NOON + 70 * SECOND);
-    assert_eq!(begun(Facts { wal_timeline: 2, turn: 2, ..facts(Some(&known)) }), NOON + 90 * SECOND);
-    assert_eq!(begun(Facts { wal_timeline: 3, turn: 3, ..facts(Some(&known)) }), i64::MIN);
-}
-
 /// However far ahead it is, and whoever wrote it.
 #[test]
 fn a_mark_of_another_part_does_not_concern_a_ledger() {
@@ -66,18 +46,15 @@ fn a_mark_of_another_part_does_not_concern_a_ledger() {
     for part in (0..16).filter(|part| *part != PART.0) {
         let others = of(Author { part: (part, 16), incarnation: 9, start: 8 }, Used::before(NOON + HOUR));
         let read = opened.having_read(&others);
-        assert_eq!((read.me, read.time, read.horizons), (opened.me, opened.time, opened.horizons), "{part}");
-        let of_lessees = Part::of_lessees(node(0, 2), 1).number().0;
-        assert_eq!(read.pool != opened.pool, part == of_lessees, "{part}");
+        assert_eq!(read, opened, "{part}");
     }
 }
 
-/// A lease lasts for a minute, so the mark of lessees is that far ahead of a clock that is right.
 #[test]
-fn only_ids_of_an_earlier_primarys_sessions_show_that_the_clock_is_behind() {
+fn only_ids_of_an_earlier_primary_show_that_the_clock_is_behind() {
     let known = file(of(ME, Used::before(NOON)), None);
     let new = Ledger::begin(&Facts { wal_timeline: 2, turn: 2, ..facts(Some(&known)) });
-    for part in 0..16 {
+    for part in (0..2).flat_map(|id| (0..TURNS).map(move |turn| Part::in_turn(node(id, 2), turn).number().0)) {
         let page = of(Author { part: (part, 16), ..ME }, Used::before(NOON + HOUR));
         let is_earlier = [0, 1, 3].contains(&part);
         assert_eq!(new.behind(&page, NOON), is_earlier.then_some(NOON + HOUR - AHEAD), "{part}");

@@ -1,13 +1,12 @@
 //! A server with a file, a page and some slots, whose clock shows what a test sets. One slot is in use at a time.
 #![allow(dead_code, reason = "not every test needs all of it")]
 
-use std::cell::{Cell, RefCell, RefMut};
+use std::cell::{Cell, RefCell};
 use std::ops::Deref;
 
 use flake_core::ledger::host::{Change, Fault, HALF, Host, Page, Server, Shared, SlotOwner, State, Timeline, Writer};
 use flake_core::ledger::line::Line;
 use flake_core::ledger::note::NOTE;
-use flake_core::ledger::pool::Lease;
 use flake_core::{Node, SlotProgress, turn};
 
 /// The number of a server's slots.
@@ -50,7 +49,6 @@ pub struct Alone {
     lines: Vec<Line>,
     state: RefCell<State>,
     slots: [SlotProgress; SLOTS],
-    pub leases: RefCell<Vec<Lease>>,
 }
 
 fn lines() -> Vec<Line> {
@@ -74,7 +72,6 @@ impl Alone {
             lines: lines(),
             state: RefCell::default(),
             slots: Default::default(),
-            leases: RefCell::new(vec![Lease::NONE; 4]),
         }
     }
 
@@ -85,7 +82,6 @@ impl Alone {
             lines: lines(),
             state: RefCell::default(),
             slots: Default::default(),
-            leases: RefCell::new(vec![Lease::NONE; 4]),
             writes: RefCell::default(),
             ..self
         }
@@ -129,7 +125,7 @@ impl Server for Alone {
     }
 }
 
-pub struct Right<'a>(&'a Alone, RefMut<'a, Vec<Lease>>);
+pub struct Right<'a>(&'a Alone);
 
 impl Deref for Right<'_> {
     type Target = Alone;
@@ -141,10 +137,6 @@ impl Deref for Right<'_> {
 
 impl Writer for Right<'_> {
     type Error = Trouble;
-
-    fn leases(&mut self) -> &mut [Lease] {
-        &mut self.1
-    }
 
     fn read(&self) -> Result<Option<Vec<u8>>, Trouble> {
         Ok(self.0.file.borrow().clone())
@@ -200,7 +192,7 @@ impl Host for Alone {
         Ok(result)
     }
     fn writer(&mut self) -> Right<'_> {
-        Right(self, self.leases.borrow_mut())
+        Right(self)
     }
     fn try_writer(&mut self) -> Option<Right<'_>> {
         Some(self.writer())

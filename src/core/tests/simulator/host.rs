@@ -9,11 +9,10 @@ use flake_core::horizon::host::Refusal;
 use flake_core::ledger::host::{Change, Fault, Host, Page, Server, Shared, SlotOwner, State, Timeline, Writer};
 use flake_core::ledger::line::Line;
 use flake_core::ledger::note::{NOTE, WITHDRAWN};
-use flake_core::ledger::pool::Lease;
 use flake_core::{Node, SlotProgress};
 
 use crate::disk::File;
-use crate::machine::{LEASES, Machine, Memory};
+use crate::machine::{Machine, Memory};
 use crate::play::Play;
 use crate::wal::{Extension, Record};
 
@@ -181,7 +180,7 @@ impl Server for Hosted {
 /// The right to change the ledger.
 pub struct Right<'a> {
     host: &'a Hosted,
-    leases: MutexGuard<'a, [Lease; LEASES]>,
+    _guard: MutexGuard<'a, ()>,
 }
 
 impl Deref for Right<'_> {
@@ -194,11 +193,6 @@ impl Deref for Right<'_> {
 
 impl Writer for Right<'_> {
     type Error = Trouble;
-
-    fn leases(&mut self) -> &mut [Lease] {
-        self.host.step("looks at the leases");
-        &mut self.leases[..]
-    }
 
     fn read(&self) -> Result<Option<Vec<u8>>, Trouble> {
         self.host.step("reads the file");
@@ -325,15 +319,15 @@ impl Host for Hosted {
     fn writer(&mut self) -> Right<'_> {
         self.step("asks for the right to write");
         self.play.world().granted_at.push(self.play.time() + self.offset.load(Ordering::Relaxed));
-        let leases = self.wait_for(&self.memory.leases, Lock::Writer);
-        Right { host: self, leases }
+        let guard = self.wait_for(&self.memory.writer, Lock::Writer);
+        Right { host: self, _guard: guard }
     }
 
     fn try_writer(&mut self) -> Option<Right<'_>> {
         self.step("asks for the right to write if it is free");
-        let leases = self.memory.leases.try_lock().ok()?;
+        let guard = self.memory.writer.try_lock().ok()?;
         self.play.world().granted_at.push(self.play.time() + self.offset.load(Ordering::Relaxed));
-        Some(Right { host: self, leases })
+        Some(Right { host: self, _guard: guard })
     }
 
     fn next_xid(&self) -> u64 {
