@@ -12,7 +12,6 @@ import pytest
 
 from clients import Made
 from test_check import findings
-from test_lease import lease, ticks
 from test_restored import recover_beside
 from waiting import Background, wait_until
 
@@ -232,37 +231,12 @@ def test_a_restart_keeps_the_turn_without_the_history(own_servers):
     assert warnings(promoted, UNKNOWN) == 1
 
 
-def test_a_new_primary_leases_at_once_and_a_restarted_server_does_not(own_servers):
-    """With default settings."""
-    primary = own_servers()
-    with primary.connect() as db:
-        sessions = {db.execute("SELECT worker FROM flake_decode(flake_next('twitter'))").fetchone()[0]}
-    first = lease(primary)
-    promoted = own_servers(standby_of=primary)
-    promoted.promote()
-    second = lease(promoted)
-    assert (second.wait, second.count, first.count) == (0, 4096, 4096)
-    sessions.add(promoted.value("SELECT worker FROM flake_decode(flake_next('twitter'))"))
-    parts = {worker // WORKERS for worker in [*sessions, first.worker, second.worker]}
-    assert parts == {1, 2, 4 + 1, 4 + 2}
-    assert len(ticks(second)) > 9_000
-    promoted.restart()
-    assert 50_000_000 < lease(promoted).wait <= 70_000_000
-
-
-def test_a_lease_of_few_workers_has_a_part_of_the_sequence(own_servers):
-    """One of 32 nodes has one worker of si. Its 256 sequence numbers are divided into eight parts, and a part into two lots."""
+def test_a_node_of_few_workers_has_a_part_of_the_sequence(own_servers):
+    """One of 32 nodes has one worker of si. Its 256 sequence numbers are divided into eight parts."""
     server = own_servers("flake.node_count=32", "flake.node_id=9")
-    one = lease(server, layout="si")
-    assert (one.wait, one.worker, one.shift) == (0, 9, 13)
-    assert (one.low, one.count) == (9 * 256 + (4 + 1) * 32, 16)
-    leased = range(one.low, one.low + 32)
     with server.connect() as db:
         used = {made % 8192 for made, in db.execute("SELECT flake_next('si') FROM generate_series(1, 500)")}
     assert used == set(range(9 * 256 + 32, 9 * 256 + 64))
-    assert used.isdisjoint(leased)
-    # The database has half of the node's lots, and at least one.
-    assert lease(server, layout="si").reason == "exhausted"
 
 
 SMALL = """SELECT flake_create_layout('small', '{"epoch": "2020-01-01T00:00:00Z", "tick": "1ms", "fields": [
@@ -277,7 +251,7 @@ def test_a_node_with_fewer_ids_in_a_tick_than_parts_makes_none(own_servers):
     server.restart("flake.node_count=32")
     detail = "In each tick, this node has 1 worker with 4 sequence numbers each, which cannot be divided into 8 parts."
     hint = "Lower flake.node_count and restart the server, or use a layout with more worker or sequence bits."
-    for call in "flake_next('small')", "flake_batch('small', 2)", "flake_lease('small')":
+    for call in "flake_next('small')", "flake_batch('small', 2)":
         with pytest.raises(STATE) as error:
             server.sql(f"SELECT {call}")
         said = error.value.diag
