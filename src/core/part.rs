@@ -11,7 +11,7 @@ use crate::{Error, Layout, Node, Numbers};
 
 /// How many turns there are.
 pub const TURNS: u32 = 4;
-/// How many parts a node has, of which the first [`TURNS`] are in use.
+/// How many parts a node has. The first [`TURNS`] are in use.
 pub const PARTS: u32 = 2 * TURNS;
 
 /// A part of a node's IDs, or all of them.

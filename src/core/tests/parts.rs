@@ -137,10 +137,8 @@ fn an_id_of_a_part_is_an_id_of_its_node() {
     let all: Vec<Layout> = generating().cloned().chain(custom()).collect();
     let mut seen = 0;
     for layout in &all {
-        for part in COUNTS
-            .into_iter()
-            .flat_map(|count| [0, count / 2, count - 1].map(|id| node(id, count)))
-            .flat_map(in_turns)
+        for part in
+            COUNTS.into_iter().flat_map(|count| [0, count / 2, count - 1].map(|id| node(id, count))).flat_map(in_turns)
         {
             for part in [part, Part::whole(part.node())] {
                 let Ok((workers, sequences)) = part.numbers(layout) else { continue };

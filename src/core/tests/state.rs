@@ -225,10 +225,7 @@ fn granted_time_binds_other_servers_once_horizons_are_asked_for() {
     let quiet = open();
     assert_eq!(quiet.horizons.bound, Bound::NONE);
     let mut page = of(quiet.me, quiet.time.used);
-    assert!(
-        quiet.is_in(&page) && !quiet.binding().is_in(&page),
-        "the page does not say that horizons bind"
-    );
+    assert!(quiet.is_in(&page) && !quiet.binding().is_in(&page), "the page does not say that horizons bind");
     page.bound = quiet.binding().horizons.bound;
     assert!(quiet.binding().is_in(&page), "the page with the bound must contain everything");
     assert_eq!(until(&quiet.binding()), (NOON + AHEAD, ME.incarnation));

@@ -32,14 +32,12 @@ pub fn accept<H: Host>(host: &mut H) -> Result<Acceptance, H::Error> {
             return Ok(Acceptance { from: now, is_new: false, bound: BEGINNING });
         };
         let new = ledger.accepted(now);
-        let is_new = (new.time, new.horizons) != (ledger.time, ledger.horizons);
-        if new != ledger {
+        let is_new = new != ledger;
+        if is_new {
             // The file is in doubt until this record is written: if the write fails halfway, a crash may bring the recall back, and
             // with it a lower bound than the horizons announced since.
             writer.lock(|state| state.file.is_in_doubt = true);
             change(&writer, new, &page.marks)?;
-        }
-        if is_new {
             writer.lock(|state| state.opened_at = None);
         }
         (now, is_new, ledger.horizons.announced())

@@ -94,9 +94,7 @@ fn no_id_is_made_twice() {
         forgiven.iter_mut().zip(world.oracle.forgiven).for_each(|(all, one)| *all += one);
     }
     let rate = cases as f64 / began.elapsed().as_secs_f64();
-    println!(
-        "{cases} deployments, {events} events, {ids} IDs, {switches} switches, seed {seed}, {rate:.0} a second"
-    );
+    println!("{cases} deployments, {events} events, {ids} IDs, {switches} switches, seed {seed}, {rate:.0} a second");
     let forgiven = exemptions::ALL.iter().zip(forgiven).map(|((name, _), count)| format!("{name}: {count}"));
     println!("not covered: {}", forgiven.collect::<Vec<_>>().join(", "));
 }
