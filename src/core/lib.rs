@@ -27,6 +27,7 @@ mod part;
 pub mod seal;
 pub mod sno;
 mod sync;
+mod turn;
 mod words;
 
 pub use error::{DefinitionFault, Error, Fault, TextFault};
@@ -52,4 +53,5 @@ pub use ledger::window::Window;
 pub use node::{MOST_NODES, Node, Numbers, Slot};
 pub use part::{PARTS, Part, TURNS, history, turn};
 pub use sno::{Sno, SnoParts, SnoSource};
+pub use turn::{Turn, Turns, parents};
 pub use words::{OwnWords, Words};
