@@ -399,6 +399,12 @@ CREATE FUNCTION flake_accept_clock() RETURNS timestamptz
 COMMENT ON FUNCTION flake_accept_clock() IS
     'lets sessions make IDs by the current clock although IDs were made by a clock that was ahead; returns the instant from which they make IDs; for superusers';
 
+CREATE FUNCTION flake_accept_turn() RETURNS integer
+    VOLATILE STRICT PARALLEL UNSAFE
+    LANGUAGE c AS 'MODULE_PATHNAME', 'flake_accept_turn';
+COMMENT ON FUNCTION flake_accept_turn() IS
+    'lets a server make IDs although it is not known which IDs an earlier primary makes, once no earlier primary makes any; returns the turn of this server; for superusers';
+
 -- The mark ---------------------------------------------------------------------------------------------------------------
 
 CREATE SEQUENCE flake_internal.flake_mark;
@@ -408,6 +414,14 @@ COMMENT ON SEQUENCE flake_internal.flake_mark IS
 CREATE UNLOGGED SEQUENCE flake_internal.flake_mark_until;
 COMMENT ON SEQUENCE flake_internal.flake_mark_until IS
     'a copy of the last value of flake_mark, which pg_upgrade keeps and the replication of sequences does not set; not for use';
+
+CREATE SEQUENCE flake_internal.flake_turns;
+COMMENT ON SEQUENCE flake_internal.flake_turns IS
+    'the last two timelines of the WAL on which IDs were made, with their turns, for pg_upgrade; not for use';
+
+CREATE UNLOGGED SEQUENCE flake_internal.flake_turns_copy;
+COMMENT ON SEQUENCE flake_internal.flake_turns_copy IS
+    'a copy of the last value of flake_turns, which the replication of sequences does not set; not for use';
 
 CREATE FUNCTION flake_internal.flake_record_mark() RETURNS void
     VOLATILE STRICT PARALLEL UNSAFE
@@ -479,7 +493,7 @@ GRANT EXECUTE ON FUNCTION
     flake_create_key(text, text), flake_import_key(text, bytea, text, boolean), flake_rotate_key(text),
     flake_rotate_key(text, bigint, boolean), flake_drop_key(text), flake_keys(),
     flake_create_layout(text, jsonb), flake_drop_layout(text), flake_layouts(), flake_stats(),
-    flake_check(), flake_accept_clock(), flake_internal.flake_record_mark(), flake_start_above(bigint, text, boolean), flake_horizon(), flake_publish_horizon(),
+    flake_check(), flake_accept_clock(), flake_accept_turn(), flake_internal.flake_record_mark(), flake_start_above(bigint, text, boolean), flake_horizon(), flake_publish_horizon(),
     flake_cover(bigint, text), flake_take(anyelement, regclass, text, integer), flake_open_transactions()
     TO PUBLIC;
 GRANT USAGE ON TYPE flake_parts TO PUBLIC;

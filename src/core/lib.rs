@@ -27,7 +27,7 @@ mod part;
 pub mod seal;
 pub mod sno;
 mod sync;
-mod turn;
+pub mod turn;
 mod words;
 
 pub use error::{DefinitionFault, Error, Fault, TextFault};
@@ -51,7 +51,7 @@ pub use ledger::slot::{FinalProgress, SlotProgress};
 pub use ledger::slot::{Progress, Start};
 pub use ledger::window::Window;
 pub use node::{MOST_NODES, Node, Numbers, Slot};
-pub use part::{PARTS, Part, TURNS, history, turn};
+pub use part::{PARTS, Part, TURNS};
 pub use sno::{Sno, SnoParts, SnoSource};
-pub use turn::{Turn, Turns, parents};
+pub use turn::{Turn, Turns};
 pub use words::{OwnWords, Words};

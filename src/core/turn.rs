@@ -16,6 +16,9 @@
 
 use crate::part::TURNS;
 
+/// How many bits of a number have a timeline and its turn.
+const BITS: u32 = 31;
+
 /// A timeline of the WAL, and its turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Turn {
@@ -90,6 +93,25 @@ impl Turns {
         let is_outside = |turn: &Turn| !parents.contains(&turn.timeline);
         let records = recorded.iter().filter(|turns| turns.last.as_ref().is_some_and(is_outside));
         records.map(|turns| Self { before: turns.before.filter(is_outside), ..*turns }).collect()
+    }
+
+    /// Returns them as a number, which `pg_upgrade` keeps as the last value of a sequence; 0 if nothing is recorded. Timelines from 2^29
+    /// on are not recorded.
+    pub fn number(&self) -> i64 {
+        let number = |turn: Option<Turn>| {
+            let turn = turn.filter(|turn| turn.timeline < 1 << (BITS - TURNS.ilog2()));
+            turn.map_or(0, |turn| i64::from(turn.timeline * TURNS + turn.turn % TURNS))
+        };
+        number(self.before) << BITS | number(self.last)
+    }
+
+    /// Returns the turns with this number.
+    pub fn numbered(number: i64) -> Self {
+        let turn = |number: i64| {
+            let number = (number & ((1 << BITS) - 1)) as u32;
+            (number >= TURNS).then_some(Turn { timeline: number / TURNS, turn: number % TURNS })
+        };
+        Self { before: turn(number >> BITS), last: turn(number) }
     }
 
     fn is_of(&self, timeline: u32) -> bool {

@@ -129,10 +129,6 @@ impl<S: Copy> Host for Backend<S> {
         transaction::next_xid()
     }
 
-    fn history_is_unknown(&mut self, timeline: u32) {
-        turn::warn(timeline);
-    }
-
     fn is_behind(&mut self, until: i64) {
         report::warning(
             format!("IDs of the previous primary reach up to {}, and the clock is behind that", to_text(until)),

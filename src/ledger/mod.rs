@@ -23,7 +23,7 @@ pub use self::horizon::{
 pub use self::mark::page::{hold as hold_page, missing as no_page, used_until};
 pub use self::memory::preload;
 pub use self::node::{node_in_force, node_to_read, part_to_read};
-pub use self::operator::{accept_clock, record_mark, start_above, unused};
+pub use self::operator::{accept_clock, accept_turn, record_mark, start_above, unused};
 pub use self::session::{admit, admits, cover, end_transaction, join, leave};
 pub use self::status::{counters, file_error, memory_error, status, system, watch_clock};
 pub use self::turn::turn;

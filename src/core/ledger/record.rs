@@ -49,8 +49,9 @@ pub fn store<W: Writer>(writer: &W, ledger: &Ledger, others: &Marks) -> Result<(
     marks.above = marks.above.max(ledger.time.above);
     marks.unite(others, part);
     marks.set(ledger.mark());
+    marks.turns = ledger.turns;
     let number = state.number + 1;
-    let file = FilePart { number, part, wal_timeline: ledger.wal_timeline, exit_note: None };
+    let file = FilePart { number, part, exit_note: None };
     let mut bytes = marks.encode(Some(&file));
     bytes.resize(HALF, 0);
     let checksum = checksum(&bytes);

@@ -7,7 +7,7 @@ use super::part_time::{AHEAD, PartTime};
 use super::used::Used;
 use super::window::Window;
 use crate::instant::BEGINNING;
-use crate::{Node, PARTS, Part};
+use crate::{Node, Part, Turns};
 
 /// The facts when a ledger begins, after a start or a promotion.
 #[derive(Debug)]
@@ -18,10 +18,8 @@ pub struct Facts<'a> {
     pub started_at: Option<i64>,
     /// The node in force.
     pub node: Node,
-    /// The timeline of the WAL, and its turn.
-    pub wal_timeline: u32,
-    /// The turn of that timeline by its history.
-    pub turn: u32,
+    /// The timeline of the WAL and the one before it, with their turns.
+    pub turns: Turns,
     /// Identifies the run of the operating system.
     pub boot: Option<u64>,
     /// Random numbers other than 0, for an incarnation and for the start.
@@ -36,8 +34,8 @@ pub struct Facts<'a> {
 pub struct Ledger {
     /// The writer of this server's marks.
     pub me: Author,
-    /// The timeline of the WAL on which the ledger began.
-    pub wal_timeline: u32,
+    /// The timeline of the WAL on which the ledger began and the one before it, with their turns.
+    pub turns: Turns,
     /// Whether it began on a new timeline, before its first window.
     pub is_promoted: bool,
     /// The start whose exit note gave time back, and what that start had used including that time. Its pages still say so, and without
@@ -52,9 +50,8 @@ pub struct Ledger {
 impl Ledger {
     /// Begins the ledger after a start or a promotion.
     pub fn begin(known: &Facts<'_>) -> Self {
-        let of_file = known.file.filter(|(_, file)| file.wal_timeline == known.wal_timeline);
-        // On one timeline the turn stays, even if the history cannot be read any more.
-        let turn = of_file.map_or(known.turn, |(_, file)| file.part.0 % PARTS);
+        let turn = known.turns.last.map_or(0, |last| last.turn);
+        let of_file = known.file.filter(|(marks, _)| marks.turns == known.turns);
         let part = Part::in_turn(known.node, turn).number();
         let own = of_file.and_then(|(marks, file)| marks.of(file.part));
         let incarnation = own.map_or(known.chance.0, |own| own.by.incarnation);
@@ -71,7 +68,7 @@ impl Ledger {
         let known_since = known.started_at.unwrap_or(known.now).saturating_add(1);
         Self {
             me,
-            wal_timeline: known.wal_timeline,
+            turns: known.turns,
             is_promoted: known.file.is_some() && of_file.is_none(),
             given_back,
             time: PartTime::begin(used, above, if known.file.is_some() { BEGINNING } else { known_since }),

@@ -1,6 +1,7 @@
 //! Turns: a timeline never has the turn of one of the two before it, whatever is left of its history, or the turn is unknown.
 
-use flake_core::{TURNS, Turns, parents};
+use flake_core::turn::parents;
+use flake_core::{TURNS, Turns};
 
 /// Calls `act` with each chain of ten timelines in which up to three numbers are left out before each: 262,144 of them.
 fn each_chain(mut act: impl FnMut(&[u32])) {

@@ -1,6 +1,7 @@
 //! The page of a session's database: a session adds the page's marks to the ledger, and the ledger's mark to the page.
 
 use super::{begun, change, in_force};
+use crate::Turns;
 use crate::instant::BEGINNING;
 use crate::ledger::bound::Bound;
 use crate::ledger::host::{Change, Fault, Host, Page, Server, Writer};
@@ -21,7 +22,10 @@ pub(super) struct PageRead {
 /// The page is unreadable.
 pub fn marks_of(page: &Page) -> Result<Marks, Fault> {
     match &page.bytes {
-        None => Ok(page.last_value.map_or_else(Marks::default, |until| Marks::of_all(Used::before(until)))),
+        None => Ok(Marks {
+            turns: page.turns.map_or(Turns::NONE, Turns::numbered),
+            ..page.last_value.map_or_else(Marks::default, |until| Marks::of_all(Used::before(until)))
+        }),
         Some(bytes) => Marks::decode(bytes).map(|(marks, _)| marks).map_err(Fault::Page),
     }
 }
@@ -98,7 +102,8 @@ fn raised(ledger: &Ledger, mut page: PageRead, of_file: Option<Marks>) -> (Chang
         mark.used = mark.used.united(&known.used);
     }
     new.set(mark);
-    (Change::Write(new.encode(None), new.last_value()), Ok(None))
+    new.turns = ledger.turns;
+    (Change::Write(new.encode(None), new.last_value(), new.turns.number()), Ok(None))
 }
 
 /// Returns the marks in the file, without flake_start_above and the bound on horizons. A call whose write failed may have left a
