@@ -67,8 +67,8 @@ impl Turns {
         let known = recorded.iter().filter_map(|recorded| Some((place(recorded.last)?, *recorded)));
         // A record of another branch says which turn the timeline has at which it branched off.
         let of_branch = |recorded: &Self| {
-            let is_parent = recorded.before.is_some() && place(recorded.before)? + 1 == parents.len();
-            is_parent.then_some((parents.len() - 1, Self { before: None, last: recorded.before }))
+            let place = place(recorded.before)?;
+            (place + 1 == parents.len()).then_some((place, Self { before: None, last: recorded.before }))
         };
         let known = known.max_by_key(|(place, _)| *place).or_else(|| recorded.iter().find_map(of_branch));
         let is_whole = timeline == 1 || parents.first() == Some(&1);

@@ -1,13 +1,11 @@
-//! Parts: what the server of a node may use in a turn belongs to no other node or turn. And turns: which part a history of timelines
-//! leads to.
+//! Parts: what the server of a node may use in a turn belongs to no other node or turn.
 
 use std::collections::HashSet;
 
 use flake_core::{
     BUILTIN, Error, Field, IdSource, Lanes, Layout, Node, Numbers, PARTS, Part, Parts, Reversal, Role, SequenceRule,
-    SnoSource, TURNS, built_in, history, turn,
+    SnoSource, TURNS, built_in,
 };
-use proptest::prelude::*;
 
 const COUNTS: [u32; 6] = [1, 2, 8, 32, 128, 1024];
 
@@ -265,74 +263,5 @@ fn a_partition_of_a_caller_has_ids_for_many_nodes_and_sessions() {
         let error = lanes(16_385, turn, 1).unwrap_err();
         assert!(matches!(error, Error::TooFewIds { workers: 1, sequences: 3, parts: 4, .. }), "{error:?}");
         assert!(matches!(lanes(1 << 28, turn, 1), Err(Error::TooFewIds { sequences: 0, .. })));
-    }
-}
-
-#[test]
-fn the_turns_of_timelines() {
-    for (history, turns) in [
-        (&[1, 2, 3, 4, 5, 6, 7, 8, 9][..], &[1, 2, 3, 0, 1, 2, 3, 0, 1][..]),
-        // An archive makes PostgreSQL leave numbers out.
-        (&[1, 5, 9, 13], &[1, 2, 3, 1]),
-        (&[1, 3, 5, 7], &[1, 3, 2, 0]),
-        (&[4, 8, u32::MAX], &[0, 1, 3]),
-        (&[2, 3, 6, 7], &[2, 3, 0, 1]),
-    ] {
-        let found: Vec<u32> = (1..=history.len()).map(|upto| turn(history[..upto].iter().copied())).collect();
-        assert_eq!(found, turns, "{history:?}");
-    }
-    assert_eq!([1, 6, 7, 8].map(|alone| turn([alone])), [1, 2, 3, 0], "without a history");
-}
-
-#[test]
-fn histories_of_postgresql_are_read() {
-    let read = |text| history(text, 9);
-    assert_eq!(read(""), Some(vec![9]));
-    assert_eq!(read("1\t0/3000148\tno recovery target specified\n"), Some(vec![1, 9]));
-    // As PostgreSQL writes them: with the lines of the timeline before, and an empty line between.
-    let long = "1\t0/3000148\tno recovery target specified\n\n3\t2/A0000000\tbefore 2026-05-01 10:20:30.123+02\n\n\
-        8\t2/B1\tat restore point \"vor dem Umzug \u{e4}\u{fffd} # 7\"\n";
-    assert_eq!(read(long), Some(vec![1, 3, 8, 9]));
-    let commented = "# 2\t0/0\tnobody\n \t# 5\n  1 0/1 a\n\t\n4\t0/2\r\n";
-    assert_eq!(read(commented), Some(vec![1, 4, 9]));
-    assert_eq!(history(&format!("{}\t0/1\tx\n", u32::MAX - 1), u32::MAX), Some(vec![u32::MAX - 1, u32::MAX]));
-    for refused in [
-        "1\t0/1\tx\n1\t0/2\tx\n",
-        "3\t0/1\tx\n2\t0/2\tx\n",
-        "9\t0/1\tx\n",
-        "10\t0/1\tx\n",
-        "one\t0/1\tx\n",
-        "-1\t0/1\tx\n",
-        "1.5\t0/1\tx\n",
-        "4294967296\t0/1\tx\n",
-        "1\t0/1\tx\nno recovery target specified\n",
-        "\u{0}\u{0}\u{0}",
-        "1\t0/1\tx\n\u{0}\u{0}\u{0}\u{0}",
-    ] {
-        assert_eq!(read(refused), None, "{refused:?}");
-    }
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig { cases: 20_000, failure_persistence: None, ..ProptestConfig::default() })]
-
-    #[test]
-    fn a_turn_differs_from_the_two_before_it(first in 1u32..50, steps in prop::collection::vec(1u32..6, 1..12)) {
-        let timelines: Vec<u32> = [first].into_iter().chain(steps.iter().scan(first, |last, step| {
-            *last += step;
-            Some(*last)
-        })).collect();
-        let turns: Vec<u32> = (1..=timelines.len()).map(|upto| turn(timelines[..upto].iter().copied())).collect();
-        prop_assert!(turns.iter().all(|turn| *turn < TURNS));
-        for three in turns.windows(3) {
-            prop_assert!(three[0] != three[1] && three[1] != three[2] && three[0] != three[2], "{:?}: {:?}", timelines, turns);
-        }
-        if steps.iter().all(|step| *step == 1) {
-            prop_assert!(turns.windows(5).all(|five| five[0] == five[4] && !five[1..4].contains(&five[0])));
-        }
-        // The file of the last timeline has the history.
-        let (own, before) = timelines.split_last().unwrap();
-        let text: String = before.iter().map(|timeline| format!("{timeline}\t0/3000148\tno recovery target specified\n\n")).collect();
-        prop_assert_eq!(history(&text, *own), Some(timelines));
     }
 }

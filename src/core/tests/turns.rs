@@ -3,11 +3,14 @@
 use flake_core::turn::parents;
 use flake_core::{TURNS, Turns};
 
-/// Calls `act` with each chain of ten timelines in which up to three numbers are left out before each: 262,144 of them.
-fn each_chain(mut act: impl FnMut(&[u32])) {
-    for choice in 0..1u32 << 18 {
+/// How many promotions the longest chains have.
+const LONG: u32 = 9;
+
+/// Calls `act` with each chain of timelines in which up to three numbers are left out before each: of the long ones, 262,144.
+fn each_chain(promotions: u32, mut act: impl FnMut(&[u32])) {
+    for choice in 0..1u32 << (2 * promotions) {
         let mut chain = vec![1];
-        for place in 0..9 {
+        for place in 0..promotions as usize {
             chain.push(chain[place] + 1 + (choice >> (2 * place) & 3));
         }
         act(&chain);
@@ -26,7 +29,7 @@ fn turn(turns: Turns) -> u32 {
 
 #[test]
 fn a_timeline_has_no_turn_of_the_two_before() {
-    each_chain(|chain| {
+    each_chain(LONG, |chain| {
         let all = recorded(chain);
         for (place, turns) in all.iter().enumerate() {
             assert_eq!(turns.last.unwrap().timeline, chain[place]);
@@ -41,7 +44,7 @@ fn a_timeline_has_no_turn_of_the_two_before() {
 #[test]
 fn a_history_that_is_cut_anywhere_gives_a_turn_that_is_free_or_none() {
     let (mut same, mut other, mut unknown) = (0_u64, 0_u64, 0_u64);
-    each_chain(|chain| {
+    each_chain(LONG, |chain| {
         let all = recorded(chain);
         let last = chain.len() - 1;
         let parents = &chain[..last];
@@ -90,8 +93,8 @@ fn a_history_that_is_cut_anywhere_gives_a_turn_that_is_free_or_none() {
 /// After pg_upgrade, timelines begin with 1 again, while servers of the old cluster may run.
 #[test]
 fn a_cluster_that_begins_again_takes_another_turn() {
-    each_chain(|chain| {
-        let old = recorded(&chain[..4]);
+    each_chain(3, |chain| {
+        let old = recorded(chain);
         for upgraded in &old[1..] {
             let first = Turns::of(1, Some(&[]), &[*upgraded]).unwrap();
             assert_eq!(first.before, upgraded.last);
@@ -109,14 +112,14 @@ fn a_cluster_that_begins_again_takes_another_turn() {
 /// The file is from a trial restore, whose timeline is not in the history.
 #[test]
 fn a_timeline_that_is_not_in_the_history_counts_as_one_before() {
-    each_chain(|chain| {
+    each_chain(5, |chain| {
         let all = recorded(chain);
-        for branch in chain[8] + 1..chain[8] + 9 {
-            let trial = Turns::of(branch, Some(&chain[..9]), &[]).unwrap();
+        for branch in chain[4] + 1..chain[4] + 9 {
+            let trial = Turns::of(branch, Some(&chain[..5]), &[]).unwrap();
             for number in branch + 1..branch + 5 {
-                for cut in [0, 8] {
-                    let found = Turns::of(number, Some(&chain[cut..9]), &[trial]).unwrap();
-                    assert!(![turn(trial), turn(all[8])].contains(&turn(found)), "{chain:?} {trial:?} {found:?}");
+                for cut in [0, 4] {
+                    let found = Turns::of(number, Some(&chain[cut..5]), &[trial]).unwrap();
+                    assert!(![turn(trial), turn(all[4])].contains(&turn(found)), "{chain:?} {trial:?} {found:?}");
                 }
             }
         }
@@ -129,6 +132,8 @@ fn the_history_is_read_as_bytes() {
         b"1\t0/3000000\tno recovery target specified\n\n# a comment\n4\t0/5000000\tat restore point \"L\xf6schung\"\n";
     assert_eq!(parents(lines, 5), Some(vec![1, 4]));
     assert_eq!(parents(b"5\t0/5000000\n", 6), Some(vec![5]));
+    let commented = b"# 2\t0/0\tnobody\n \t# 5\n  1 0/1 a\n\t\n4\t0/2\r\n";
+    assert_eq!(parents(commented, 9), Some(vec![1, 4]));
     for text in [
         &b""[..],
         b"x",

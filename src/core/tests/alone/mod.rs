@@ -7,7 +7,7 @@ use std::ops::Deref;
 use flake_core::ledger::host::{Change, Fault, HALF, Host, Page, Server, Shared, SlotOwner, State, Timeline, Writer};
 use flake_core::ledger::line::Line;
 use flake_core::ledger::note::NOTE;
-use flake_core::{Node, SlotProgress, turn};
+use flake_core::{Node, SlotProgress};
 
 /// The number of a server's slots.
 pub const SLOTS: usize = 8;
@@ -39,6 +39,8 @@ pub struct Alone {
     pub node: Node,
     /// The timelines of the WAL up to the one that the server writes.
     pub timelines: Vec<u32>,
+    /// Whether the history file of the last one is there.
+    pub has_history: bool,
     pub disk_fails: Cell<bool>,
     pub chance: Cell<u32>,
     /// The slot of the session that makes the calls.
@@ -61,9 +63,10 @@ impl Alone {
             now: Cell::new(NOON),
             file: RefCell::new(None),
             writes: RefCell::default(),
-            page: Page { bytes: None, last_value: None },
+            page: Page { bytes: None, last_value: None, turns: None },
             node: Node::new(0, 2).unwrap(),
             timelines: vec![1],
+            has_history: true,
             disk_fails: Cell::new(false),
             chance: Cell::new(7),
             slot: 0,
@@ -178,16 +181,16 @@ impl Host for Alone {
         self.node
     }
     fn timeline(&self) -> Timeline {
-        let turn = turn(self.timelines.iter().copied());
-        Timeline { number: *self.timelines.last().unwrap(), turn, is_known: true }
+        let (&number, parents) = self.timelines.split_last().unwrap();
+        Timeline { number, parents: self.has_history.then(|| parents.to_vec()) }
     }
     fn page(&mut self) -> Result<Page, Trouble> {
         Ok(self.page.clone())
     }
     fn change_page<R>(&mut self, change: impl FnOnce(&Page) -> (Change, R)) -> Result<R, Trouble> {
         let (change, result) = change(&self.page);
-        if let Change::Write(bytes, until) = change {
-            self.page = Page { bytes: Some(bytes), last_value: Some(until) };
+        if let Change::Write(bytes, until, turns) = change {
+            self.page = Page { bytes: Some(bytes), last_value: Some(until), turns: Some(turns) };
         }
         Ok(result)
     }

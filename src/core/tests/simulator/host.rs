@@ -263,8 +263,7 @@ impl Host for Hosted {
         self.step("asks for the timeline");
         self.with_machine(|machine| Timeline {
             number: machine.timeline(),
-            turn: flake_core::turn(machine.history.iter().copied()),
-            is_known: true,
+            parents: Some(machine.history[..machine.history.len() - 1].to_vec()),
         })
     }
 
@@ -281,7 +280,7 @@ impl Host for Hosted {
             Some(machine.branch)
         });
         self.interruptible();
-        Ok(extension.map_or(Page { bytes: None, last_value: None }, |page| (*page).clone()))
+        Ok(extension.map_or(Page { bytes: None, last_value: None, turns: None }, |page| (*page).clone()))
     }
 
     fn change_page<R>(&mut self, change: impl FnOnce(&Page) -> (Change, R)) -> Result<R, Trouble> {
@@ -291,10 +290,10 @@ impl Host for Hosted {
         let result = {
             let guard = self.wait_for(&self.memory.pages[self.database], Lock::Page(self.database));
             let (extension, _) = self.extension()?;
-            let present = extension.map_or(Page { bytes: None, last_value: None }, |page| (*page).clone());
+            let present = extension.map_or(Page { bytes: None, last_value: None, turns: None }, |page| (*page).clone());
             let (change, result) = change(&present);
-            if let Change::Write(bytes, until) = change {
-                let new = Arc::new(Page { bytes: Some(bytes), last_value: Some(until) });
+            if let Change::Write(bytes, until, turns) = change {
+                let new = Arc::new(Page { bytes: Some(bytes), last_value: Some(until), turns: Some(turns) });
                 self.step("changes the page");
                 if self.private.is_some() {
                     self.private = Some(new);
