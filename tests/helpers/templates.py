@@ -55,6 +55,7 @@ CALLS = [
     ("flake_convert({oid}, {layout}, {boolean})", f"{NOT_MINE} {NAME} 22004 42809 42804", 2),
     ("flake_drop_layout({text})", NAME, 0.5),
     ("flake_accept_clock()", NOT_MINE, 1),
+    ("flake_accept_turn()", NOT_MINE, 1),
     ("flake_internal.flake_record_mark()", NOT_MINE, 1),
     ("flake_start_above({bigint}, {layout}, {boolean})", f"{NOT_MINE} {NUMBER} {NAME}", 1),
     ("flake_start_above({sno}, {boolean})", NOT_MINE, 1),

@@ -47,6 +47,7 @@ CALLS = """
     CREATE SERVER x FOREIGN DATA WRAPPER flake_key OPTIONS (layout 'a', key1 'aes128-uuid8 -9223372036854775808 0')  - - - yes yes yes
     SELECT flake_internal.flake_key_validator(ARRAY['key1=00112233445566778899aabbccddeeff'], 'pg_user_mapping'::regclass) -   -   -   -   -   yes
     SELECT flake_accept_clock()                                           -   -   -   -   -   yes
+    SELECT flake_accept_turn()                                            -   -   -   -   -   yes
     SELECT flake_internal.flake_record_mark()                             -   -   -   -   -   yes
     SELECT flake_start_above(1, 'twitter')                                -   -   -   -   -   yes
     SELECT flake_start_above(sno_min('2020-01-01'))                       -   -   -   -   -   yes

@@ -255,6 +255,16 @@ def test_a_history_that_begins_with_the_last_timeline_suffices(own_servers):
         both.wait_for_more(primary, copy)
 
 
+def test_the_file_alone_says_which_turn_the_timeline_has(own_servers):
+    """The extension is dropped and created, so the page is new, and the history is lost."""
+    promoted = alone_on(own_servers, 5)
+    assert turn(promoted) == 2
+    promoted.sql("DROP EXTENSION flake")
+    promoted.restart(while_stopped=history_file(promoted, 5).unlink)
+    promoted.sql("CREATE EXTENSION flake")
+    assert turn(promoted) == 2
+
+
 def test_an_upgraded_cluster_takes_another_turn_than_the_old_primary(own_servers):
     """pg_upgrade begins with timeline 1 again, which was the old primary's."""
     old, both = own_servers(), Both()
