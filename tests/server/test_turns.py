@@ -281,6 +281,14 @@ def test_an_upgraded_cluster_takes_another_turn_than_the_old_primary(own_servers
     assert turn(upgraded) == 3
 
 
+def test_a_node_of_few_workers_has_a_part_of_the_sequence(own_servers):
+    """One of 32 nodes has one worker of si. Its 256 sequence numbers are divided into eight parts."""
+    server = own_servers("flake.node_count=32", "flake.node_id=9")
+    with server.connect() as db:
+        used = {made % 8192 for made, in db.execute("SELECT flake_next('si') FROM generate_series(1, 500)")}
+    assert used == set(range(9 * 256 + 32, 9 * 256 + 64))
+
+
 SMALL = """SELECT flake_create_layout('small', '{"epoch": "2020-01-01T00:00:00Z", "tick": "1ms", "fields": [
     {"name": "time", "role": "timestamp", "bits": 41}, {"name": "worker", "role": "worker", "bits": 5},
     {"name": "sequence", "role": "sequence", "bits": 2}]}')"""
