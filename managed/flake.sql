@@ -514,8 +514,8 @@ CREATE TYPE flake.division AS (
     by_sequence integer -- how many turns differ by the sequence; the others differ by the worker
 );
 
--- What one of several nodes has of a layout, divided as the extension divides it: into eight parts, four of them for sessions, or
--- into four where nothing is leased. NULL if a node has too few IDs.
+-- What one of several nodes has of a layout, divided as the extension divides it: into eight parts, four of them in use, or into
+-- four without workers, out of the order of time, or with ticks of more than a second. NULL if a node has too few IDs.
 CREATE FUNCTION flake.divided(l flake.layout, node_id bigint, node_count bigint) RETURNS flake.division
     IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp LANGUAGE plpgsql AS $$
 DECLARE

@@ -322,7 +322,7 @@ COMMENT ON COLUMN flake_keys.is_stored IS 'whether the secret is stored; a dump 
 CREATE FUNCTION flake_layouts(
     OUT name text, OUT epoch timestamptz, OUT tick interval, OUT bits integer, OUT fields jsonb, OUT sequence text,
     OUT ids_per_tick numeric, OUT ends_at timestamptz, OUT sortable_until timestamptz, OUT increasing boolean,
-    OUT text_form text, OUT generates boolean, OUT source text, OUT ids_per_second numeric, OUT lots bigint
+    OUT text_form text, OUT generates boolean, OUT source text, OUT ids_per_second numeric
 ) RETURNS SETOF record
     STABLE STRICT PARALLEL SAFE ROWS 24
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_layouts';
@@ -330,7 +330,7 @@ COMMENT ON FUNCTION flake_layouts() IS 'the rows of the view flake_layouts';
 
 CREATE VIEW flake_layouts AS
     SELECT name, epoch, tick, bits, fields, sequence, ids_per_tick, ends_at, sortable_until, increasing, text_form,
-           generates, source, ids_per_second, lots
+           generates, source, ids_per_second
     FROM flake_layouts();
 COMMENT ON VIEW flake_layouts IS 'the layouts by which IDs can be made and read';
 COMMENT ON COLUMN flake_layouts.name IS 'name of the layout, as functions take it';
@@ -352,16 +352,13 @@ COMMENT ON COLUMN flake_layouts.generates IS 'whether flake makes IDs of this la
 COMMENT ON COLUMN flake_layouts.source IS 'where the layout comes from';
 COMMENT ON COLUMN flake_layouts.ids_per_second IS
     'how many IDs all sessions of this server together can make in a second; NULL if they make none';
-COMMENT ON COLUMN flake_layouts.lots IS
-    'how many leases this server can grant at once, half of them to one database; NULL if the layout cannot be leased';
 
 -- The whole server -------------------------------------------------------------------------------------------------------
 
 CREATE FUNCTION flake_stats(
     OUT ledger text, OUT node_id integer, OUT node_count integer, OUT sessions integer, OUT issued bigint,
     OUT overflow_waits bigint, OUT clock_waits bigint, OUT clock_changes bigint, OUT longest_wait interval,
-    OUT mark timestamptz, OUT floor timestamptz, OUT skipped tstzrange[], OUT leases integer, OUT lease_grants bigint,
-    OUT lease_refusals jsonb
+    OUT mark timestamptz, OUT floor timestamptz, OUT skipped tstzrange[]
 ) RETURNS SETOF record
     VOLATILE STRICT PARALLEL RESTRICTED ROWS 1
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_stats';
@@ -369,7 +366,7 @@ COMMENT ON FUNCTION flake_stats() IS 'the row of the view flake_stats; for membe
 
 CREATE VIEW flake_stats AS
     SELECT ledger, node_id, node_count, sessions, issued, overflow_waits, clock_waits, clock_changes, longest_wait, mark, floor,
-           skipped, leases, lease_grants, lease_refusals
+           skipped
     FROM flake_stats();
 COMMENT ON VIEW flake_stats IS 'counters of all sessions and databases since the server started, and the state of the clock and the marks; for members of pg_monitor';
 COMMENT ON COLUMN flake_stats.ledger IS
@@ -389,9 +386,6 @@ COMMENT ON COLUMN flake_stats.mark IS
     'no ID is later than this time, which sessions move ahead on disk, to 3 seconds above the clock';
 COMMENT ON COLUMN flake_stats.floor IS 'sessions begin to make IDs above this time';
 COMMENT ON COLUMN flake_stats.skipped IS 'future time that a clock which was ahead has used; no IDs are made in it';
-COMMENT ON COLUMN flake_stats.leases IS 'how many leases have not ended; a server can have 4,096';
-COMMENT ON COLUMN flake_stats.lease_grants IS 'how often a lease was granted or renewed';
-COMMENT ON COLUMN flake_stats.lease_refusals IS 'how often a lease was refused, by the reason in flake_leased';
 
 CREATE FUNCTION flake_check(OUT name text, OUT ok boolean, OUT detail text, OUT hint text) RETURNS SETOF record
     VOLATILE STRICT PARALLEL RESTRICTED ROWS 8
@@ -405,6 +399,12 @@ CREATE FUNCTION flake_accept_clock() RETURNS timestamptz
 COMMENT ON FUNCTION flake_accept_clock() IS
     'lets sessions make IDs by the current clock although IDs were made by a clock that was ahead; returns the instant from which they make IDs; for superusers';
 
+CREATE FUNCTION flake_accept_turn() RETURNS integer
+    VOLATILE STRICT PARALLEL UNSAFE
+    LANGUAGE c AS 'MODULE_PATHNAME', 'flake_accept_turn';
+COMMENT ON FUNCTION flake_accept_turn() IS
+    'lets a server make IDs although it is not known which IDs an earlier primary makes, once no earlier primary makes any; returns the turn of this server; for superusers';
+
 -- The mark ---------------------------------------------------------------------------------------------------------------
 
 CREATE SEQUENCE flake_internal.flake_mark;
@@ -414,6 +414,14 @@ COMMENT ON SEQUENCE flake_internal.flake_mark IS
 CREATE UNLOGGED SEQUENCE flake_internal.flake_mark_until;
 COMMENT ON SEQUENCE flake_internal.flake_mark_until IS
     'a copy of the last value of flake_mark, which pg_upgrade keeps and the replication of sequences does not set; not for use';
+
+CREATE SEQUENCE flake_internal.flake_turns;
+COMMENT ON SEQUENCE flake_internal.flake_turns IS
+    'the last two timelines of the WAL on which IDs were made, with their turns, for pg_upgrade; not for use';
+
+CREATE UNLOGGED SEQUENCE flake_internal.flake_turns_copy;
+COMMENT ON SEQUENCE flake_internal.flake_turns_copy IS
+    'a copy of the last value of flake_turns, which the replication of sequences does not set; not for use';
 
 CREATE FUNCTION flake_internal.flake_record_mark() RETURNS void
     VOLATILE STRICT PARALLEL UNSAFE
@@ -426,65 +434,6 @@ CREATE FUNCTION flake_start_above(id bigint, layout text, force boolean DEFAULT 
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_start_above';
 COMMENT ON FUNCTION flake_start_above(bigint, text, boolean) IS
     'makes this server continue above an ID, such as the greatest one of a restored table, whatever its node number; waits until all sessions do so, and returns the instant from which they make IDs under the current node number; for superusers';
-
--- Leases: applications make IDs by themselves ------------------------------------------------------------------------------
-
-CREATE TYPE flake_leased AS (
-    protocol integer, reason text, wait bigint, token bigint, worker bigint, tick_from bigint, tick_until bigint, shift integer,
-    low bigint, step integer, count bigint, epoch bigint, tick bigint, now bigint, until bigint);
-COMMENT ON TYPE flake_leased IS
-    'a lease of the IDs (t << shift) + low + (n << step), where tick_from <= t < tick_until and 0 <= n < count; without a lease, all columns but protocol, reason, wait and now are NULL';
-COMMENT ON COLUMN flake_leased.protocol IS 'the version of these rules: 1';
-COMMENT ON COLUMN flake_leased.reason IS
-    'NULL, or why there is no lease: "starting", "clock", "exhausted", "limited", "full" or "lost"';
-COMMENT ON COLUMN flake_leased.wait IS 'after how many microseconds it is useful to ask again, or 0';
-COMMENT ON COLUMN flake_leased.token IS 'a random number that renews or releases this lease, once';
-COMMENT ON COLUMN flake_leased.worker IS 'the number in the layout''s worker bits';
-COMMENT ON COLUMN flake_leased.tick_from IS 'the first tick of the lease';
-COMMENT ON COLUMN flake_leased.tick_until IS 'the first tick after the lease';
-COMMENT ON COLUMN flake_leased.shift IS 'how many bits lie below the timestamp';
-COMMENT ON COLUMN flake_leased.low IS 'the bits of the worker and of the first sequence number of the lease';
-COMMENT ON COLUMN flake_leased.step IS 'how many bits lie below the sequence';
-COMMENT ON COLUMN flake_leased.count IS 'how many IDs the lease has in each tick';
-COMMENT ON COLUMN flake_leased.epoch IS 'the start of tick 0, in microseconds since 1970-01-01 UTC';
-COMMENT ON COLUMN flake_leased.tick IS 'the length of a tick, in microseconds';
-COMMENT ON COLUMN flake_leased.now IS 'the server''s clock, in microseconds since 1970-01-01 UTC';
-COMMENT ON COLUMN flake_leased.until IS 'the end of the lease, in microseconds since 1970-01-01 UTC';
-
-CREATE FUNCTION flake_lease(layout text, token bigint DEFAULT NULL) RETURNS SETOF flake_leased
-    VOLATILE PARALLEL UNSAFE ROWS 1
-    LANGUAGE c AS 'MODULE_PATHNAME', 'flake_lease';
-COMMENT ON FUNCTION flake_lease(text, bigint) IS
-    'leases a part of this node''s IDs to an application, which makes them by itself, or renews a lease; for the owners of the extension and of the database';
-
-CREATE FUNCTION flake_release(layout text, token bigint, last_tick bigint DEFAULT NULL) RETURNS boolean
-    VOLATILE PARALLEL UNSAFE
-    LANGUAGE c AS 'MODULE_PATHNAME', 'flake_release';
-COMMENT ON FUNCTION flake_release(text, bigint, bigint) IS
-    'ends a lease after the last tick that the application has used, or at its beginning if last_tick is NULL; returns whether the lease existed; for the owners of the extension and of the database';
-
-CREATE FUNCTION flake_leases(
-    OUT layout text, OUT worker bigint, OUT until timestamptz, OUT database oid, OUT role text, OUT application_name text,
-    OUT client_addr inet, OUT pid integer, OUT since timestamptz)
-    RETURNS SETOF record
-    VOLATILE STRICT PARALLEL RESTRICTED ROWS 10
-    LANGUAGE c AS 'MODULE_PATHNAME', 'flake_leases';
-COMMENT ON FUNCTION flake_leases() IS 'the rows of the view flake_leases';
-
-CREATE VIEW flake_leases AS
-    SELECT l.layout, l.worker, l.until, d.datname AS database, l.role, l.application_name, l.client_addr, l.pid, l.since
-    FROM flake_leases() l LEFT JOIN pg_catalog.pg_database d ON d.oid OPERATOR(pg_catalog.=) l.database;
-COMMENT ON VIEW flake_leases IS 'the leases of all databases that have not ended';
-COMMENT ON COLUMN flake_leases.layout IS 'a layout of this database with these bits; NULL if there is none';
-COMMENT ON COLUMN flake_leases.worker IS 'the number in the worker bits of its IDs';
-COMMENT ON COLUMN flake_leases.until IS 'the end of the lease';
-COMMENT ON COLUMN flake_leases.database IS 'the database in which a session asked for the lease';
-COMMENT ON COLUMN flake_leases.role IS
-    'the role that asked last; this and the next three columns are NULL where pg_stat_activity hides the sessions of that role';
-COMMENT ON COLUMN flake_leases.application_name IS 'the application_name of the session that asked last';
-COMMENT ON COLUMN flake_leases.client_addr IS 'the address of its client; NULL for a local socket';
-COMMENT ON COLUMN flake_leases.pid IS 'the server process of this session';
-COMMENT ON COLUMN flake_leases.since IS 'when the lease was granted first';
 
 -- Horizons ---------------------------------------------------------------------------------------------------------------
 
@@ -544,12 +493,11 @@ GRANT EXECUTE ON FUNCTION
     flake_create_key(text, text), flake_import_key(text, bytea, text, boolean), flake_rotate_key(text),
     flake_rotate_key(text, bigint, boolean), flake_drop_key(text), flake_keys(),
     flake_create_layout(text, jsonb), flake_drop_layout(text), flake_layouts(), flake_stats(),
-    flake_check(), flake_accept_clock(), flake_internal.flake_record_mark(), flake_start_above(bigint, text, boolean), flake_horizon(), flake_publish_horizon(),
-    flake_cover(bigint, text), flake_take(anyelement, regclass, text, integer), flake_open_transactions(), flake_lease(text, bigint),
-    flake_release(text, bigint, bigint), flake_leases()
+    flake_check(), flake_accept_clock(), flake_accept_turn(), flake_internal.flake_record_mark(), flake_start_above(bigint, text, boolean), flake_horizon(), flake_publish_horizon(),
+    flake_cover(bigint, text), flake_take(anyelement, regclass, text, integer), flake_open_transactions()
     TO PUBLIC;
-GRANT USAGE ON TYPE flake_parts, flake_leased TO PUBLIC;
-GRANT SELECT ON flake_layouts, flake_keys, flake_stats, flake_open_transactions, flake_leases TO PUBLIC;
+GRANT USAGE ON TYPE flake_parts TO PUBLIC;
+GRANT SELECT ON flake_layouts, flake_keys, flake_stats, flake_open_transactions TO PUBLIC;
 
 -- Citus 14 takes PUBLIC for a role where it looks at a wrapper's privileges, and raises an error: a database with Citus goes
 -- without these. A function grants them, because DO needs plpgsql, which a database need not have.

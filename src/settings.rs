@@ -1,21 +1,15 @@
 //! The settings `flake.*`.
 #![allow(unsafe_code, reason = "pgrx does not wrap reserved prefixes and values by name")]
 
-use std::ffi::CStr;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use flake_core::MOST_NODES;
-use flake_core::ledger::pool::MOST_LEASES;
 use pgrx::{GucContext, GucFlags, GucRegistry, GucSetting, pg_sys};
 
 use crate::postgres::server_setting::{ServerSetting, setting_hooks};
 
 static NODE_ID: ServerSetting = ServerSetting::new(0);
 static NODE_COUNT: ServerSetting = ServerSetting::new(1);
-const MAX_LEASES_NAME: &CStr = c"flake.max_leases";
-static MAX_LEASES_IS_REFUSED: AtomicBool = AtomicBool::new(false);
-static MAX_LEASES: GucSetting<i32> = GucSetting::<i32>::new(64);
 static MAX_CLOCK_WAIT: GucSetting<i32> = GucSetting::<i32>::new(1000);
 
 /// Defines the settings and reserves their prefix, so that PostgreSQL refuses misspelled names.
@@ -44,19 +38,6 @@ pub fn define() {
         GucContext::Userset,
         GucFlags::UNIT_MS,
     );
-    let given = given(MAX_LEASES_NAME);
-    GucRegistry::define_int_guc(
-        MAX_LEASES_NAME,
-        c"How many leases a database can have at once.",
-        c"Leases of all its layouts count. 0 means none. ALTER DATABASE sets it for a database.",
-        &MAX_LEASES,
-        0,
-        MOST_LEASES as i32,
-        GucContext::Suset,
-        GucFlags::default(),
-    );
-    // Before the library is loaded, a client's value takes the place of the database's. PostgreSQL has refused it now.
-    MAX_LEASES_IS_REFUSED.store(given.is_some_and(|given| given != Some(MAX_LEASES.get())), Ordering::Relaxed);
     // SAFETY: _PG_init calls this, with a string that lives as long as the library.
     unsafe {
         pg_sys::MarkGUCPrefixReserved(c"flake".as_ptr());
@@ -73,22 +54,4 @@ pub fn node() -> Option<(u32, u32)> {
 /// Returns `flake.max_clock_wait`.
 pub fn max_clock_wait() -> Duration {
     Duration::from_millis(u64::from(MAX_CLOCK_WAIT.get().unsigned_abs()))
-}
-
-/// Returns `flake.max_leases`; 0 if the client has hidden the database's.
-pub fn max_leases() -> usize {
-    if MAX_LEASES_IS_REFUSED.load(Ordering::Relaxed) { 0 } else { MAX_LEASES.get().unsigned_abs() as usize }
-}
-
-/// Returns the value of a setting that is not defined yet, if it has one: a number, or None for any other text.
-fn given(name: &CStr) -> Option<Option<i32>> {
-    let mut number = 0;
-    // SAFETY: the name is a C string, and so is the value, unless it is null.
-    unsafe {
-        let value = pg_sys::GetConfigOption(name.as_ptr(), true, false);
-        if value.is_null() {
-            return None;
-        }
-        Some(pg_sys::parse_int(value, &raw mut number, 0, std::ptr::null_mut()).then_some(number))
-    }
 }

@@ -22,12 +22,12 @@ mod lane;
 mod layout;
 #[doc(hidden)]
 pub mod ledger;
-mod lots;
 mod node;
 mod part;
 pub mod seal;
 pub mod sno;
 mod sync;
+pub mod turn;
 mod words;
 
 pub use error::{DefinitionFault, Error, Fault, TextFault};
@@ -50,8 +50,8 @@ pub use layout::{LONGEST_NAME, Layout, STEP, SequenceRule};
 pub use ledger::slot::{FinalProgress, SlotProgress};
 pub use ledger::slot::{Progress, Start};
 pub use ledger::window::Window;
-pub use lots::{Composition, Lots};
 pub use node::{MOST_NODES, Node, Numbers, Slot};
-pub use part::{PARTS, Part, TURNS, history, turn};
+pub use part::{PARTS, Part, TURNS};
 pub use sno::{Sno, SnoParts, SnoSource};
+pub use turn::{Turn, Turns};
 pub use words::{OwnWords, Words};

@@ -1,18 +1,14 @@
 //! Parts: which of a node's IDs its server makes now.
 //!
-//! The problem: after a promotion, the old primary may still run, and nobody knows how far it got. PostgreSQL gives each promotion a
-//! new timeline of the WAL. So the timeline chooses a part of the node's IDs, and the old primary and the new one have no ID in
-//! common: at any lag, with any clocks, as long as both run.
-//!
-//! The node's IDs are divided into eight equal parts: four for the sessions of its server, and four for lessees. The *turn*, from
-//! 0 to 3, says which of the four is in force. A layout without workers, out of the order of time, or with ticks of more than a second
-//! has four parts only, for sessions.
+//! The node's IDs are divided into eight equal parts. The [turn](crate::turn), from 0 to 3, says which of the first four is in force;
+//! nobody makes IDs of the others. A layout without workers, out of the order of time, or with ticks of more than a second has four
+//! parts only.
 
 use crate::{Error, Layout, Node, Numbers};
 
 /// How many turns there are.
 pub const TURNS: u32 = 4;
-/// How many parts a node has: the ones of its sessions first, then the ones of lessees.
+/// How many parts a node has. The first [`TURNS`] are in use.
 pub const PARTS: u32 = 2 * TURNS;
 
 /// A part of a node's IDs, or all of them.
@@ -29,14 +25,9 @@ impl Part {
         Self { node, number: None }
     }
 
-    /// The part of a node's sessions in a turn.
-    pub const fn of_sessions(node: Node, turn: u32) -> Self {
+    /// The part of a node in a turn.
+    pub const fn in_turn(node: Node, turn: u32) -> Self {
         Self { node, number: Some(turn % TURNS) }
-    }
-
-    /// The part of a node's lessees in a turn.
-    pub const fn of_lessees(node: Node, turn: u32) -> Self {
-        Self { node, number: Some(TURNS + turn % TURNS) }
     }
 
     /// The part with a number among all parts of all nodes.
@@ -62,11 +53,6 @@ impl Part {
         }
     }
 
-    /// Whether it is a part of the node's sessions.
-    pub fn is_of_sessions(self) -> bool {
-        self.number.is_some_and(|number| number < TURNS)
-    }
-
     /// Returns this part's workers and sequence numbers in a layout.
     ///
     /// # Errors
@@ -74,7 +60,7 @@ impl Part {
     /// parts.
     pub fn numbers(self, layout: &Layout) -> Result<(Numbers, Numbers), Error> {
         let (workers, sequences) = (self.node.workers(layout)?, Numbers { first: 0, count: layout.sequences() });
-        let parts = if layout.keeps_some_for_lessees() { PARTS } else { TURNS };
+        let parts = if layout.has_eight_parts() { PARTS } else { TURNS };
         self.of(workers, sequences, parts).ok_or_else(|| Error::TooFewIds {
             layout: layout.name.clone(),
             workers: workers.count,
@@ -91,10 +77,6 @@ impl Part {
             return None;
         }
         let Some(number) = self.number else { return Some((workers, sequences)) };
-        // A layout that keeps nothing for lessees has no part for them.
-        if number >= parts {
-            return None;
-        }
         let (number, parts) = (u64::from(number), u64::from(parts));
         let of_sequence = if workers.count >= parts { 1 } else { power_of_two(sequences.count.min(parts)) };
         let of_workers = parts / of_sequence;
@@ -109,28 +91,4 @@ impl Part {
 /// The greatest power of two that is not above a number.
 pub(crate) const fn power_of_two(most: u64) -> u64 {
     if most == 0 { 0 } else { 1 << most.ilog2() }
-}
-
-/// Returns the turn of the last timeline in a history of timelines, the first one first.
-///
-/// It is the first of n, n + 1, n + 2 and n + 3 modulo 4 that neither of the two timelines before it has. Timelines are mostly
-/// numbered in sequence, so a turn is repeated after four promotions; with an archive, PostgreSQL leaves numbers out, and a turn
-/// is repeated after three promotions at the earliest.
-pub fn turn(history: impl IntoIterator<Item = u32>) -> u32 {
-    let (mut before, mut last) = (None, None);
-    for timeline in history {
-        let free = (0..TURNS).map(|more| timeline.wrapping_add(more) % TURNS);
-        let turn = free.into_iter().find(|turn| ![before, last].contains(&Some(*turn)));
-        (before, last) = (last, turn);
-    }
-    last.unwrap_or(0)
-}
-
-/// Reads the history of a timeline from its history file: a line for each timeline before it, the first one first, which begins with
-/// the number. Returns None if the text is something else.
-pub fn history(text: &str, timeline: u32) -> Option<Vec<u32>> {
-    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
-    let number = |line: &str| line.split_ascii_whitespace().next()?.parse().ok();
-    let history: Vec<u32> = lines.map(number).chain([Some(timeline)]).collect::<Option<_>>()?;
-    history.is_sorted_by(|one, next| one < next).then_some(history)
 }

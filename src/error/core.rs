@@ -112,6 +112,11 @@ impl From<Fault> for Error {
             Fault::File(Newer(_)) | Fault::Page(Newer(_)) => Self::not_ready(message)
                 .detail("This version cannot read which time was used.")
                 .hint("Install the version of flake that was in use, or a later one."),
+            Fault::Turn(timeline) => Self::not_ready(message)
+                .detail(format!("The file pg_wal/{timeline:08X}.history does not name all timelines before this one, and nothing says \
+                    which turn the last one had. An earlier primary may make IDs in any turn."))
+                .hint("Put the whole history file there. If no earlier primary makes IDs any more, a superuser can call \
+                    flake_accept_turn()."),
             Fault::Page(Damaged) => Self::of(ERRCODE_DATA_CORRUPTED, message)
                 .detail("The page is damaged.")
                 .hint("If the clock has not been set back since the last ID was made, \

@@ -34,6 +34,11 @@ fn flake_accept_clock() -> TimestampWithTimeZone {
 }
 
 #[pg_extern(sql = "")]
+fn flake_accept_turn() -> i32 {
+    ledger::accept_turn().or_raise() as i32
+}
+
+#[pg_extern(sql = "")]
 fn flake_start_above(id: i64, layout: &[u8], force: bool) -> TimestampWithTimeZone {
     let layout = by_name(layout);
     let tick = layout.unpack(id as u64).or_raise().tick;
@@ -43,4 +48,5 @@ fn flake_start_above(id: i64, layout: &[u8], force: bool) -> TimestampWithTimeZo
 
 c_symbol!(flake_record_mark);
 c_symbol!(flake_accept_clock);
+c_symbol!(flake_accept_turn);
 c_symbol!(flake_start_above);

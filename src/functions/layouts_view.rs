@@ -33,7 +33,6 @@ fn flake_layouts() -> TableIterator<
         name!(generates, bool),
         name!(source, String),
         name!(ids_per_second, Option<AnyNumeric>),
-        name!(lots, Option<i64>),
     ),
 > {
     // A layout whose definition was changed by ALTER SERVER is left out, with a WARNING.
@@ -58,7 +57,6 @@ fn flake_layouts() -> TableIterator<
             layout.generates,
             layout.source.to_string(),
             ids_per_second(layout).map(AnyNumeric::from),
-            lots(layout),
         )
     }))
 }
@@ -68,12 +66,6 @@ fn ids_per_second(layout: &Layout) -> Option<u128> {
     let lanes = Lanes::new(layout, ledger::part_to_read().ok()?).ok()?;
     let is_its_time = layout.ticks().tick_to_generate_in(clock::now(), layout.name()).is_ok();
     (layout.generates && is_its_time).then(|| lanes.ids_per_second(layout.tick_length()))
-}
-
-/// Returns how many leases this server can have at once, or None if the layout cannot be leased.
-fn lots(layout: &Layout) -> Option<i64> {
-    let can_be = layout.generates && layout.composition().is_ok();
-    can_be.then(|| ledger::lots(layout).ok()?.count().try_into().ok())?
 }
 
 /// Returns the name of a value in definitions.

@@ -13,7 +13,6 @@ mod key_ranges;
 mod keys;
 mod layout_uses;
 mod layouts_view;
-mod lease;
 mod next;
 mod node;
 mod seal;

@@ -2,11 +2,8 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use flake_core::ledger::pool::Refusal;
-use pgrx::JsonB;
 use pgrx::datum::{Interval, Range, RangeBound, TimestampWithTimeZone};
 use pgrx::prelude::*;
-use serde_json::Value;
 
 use crate::error::{OrRaise, monitor_only};
 use crate::postgres::entry_point::c_symbol;
@@ -31,14 +28,11 @@ fn flake_stats() -> TableIterator<
         name!(mark, Option<TimestampWithTimeZone>),
         name!(floor, Option<TimestampWithTimeZone>),
         name!(skipped, Option<Vec<Range<TimestampWithTimeZone>>>),
-        name!(leases, Option<i32>),
-        name!(lease_grants, Option<i64>),
-        name!(lease_refusals, Option<JsonB>),
     ),
 > {
     monitor_only("flake_stats").or_raise();
     let Some(now) = ledger::status() else {
-        let nothing = ("none", None, None, None, None, None, None, None, None, None, None, None, None, None, None);
+        let nothing = ("none", None, None, None, None, None, None, None, None, None, None, None);
         return TableIterator::once(nothing);
     };
     let count = |counter: &AtomicU64| Some(counter.load(Ordering::Relaxed) as i64);
@@ -48,9 +42,6 @@ fn flake_stats() -> TableIterator<
         };
         ledger.time.used_ahead(clock::now()).into_iter().map(range).collect()
     });
-    let refusals = Refusal::ALL.iter().zip(&now.counters.lease_refusals);
-    let refusals =
-        refusals.map(|(refusal, counter)| (refusal.name().to_owned(), counter.load(Ordering::Relaxed).into()));
     TableIterator::once((
         if now.ledger.is_some() { "open" } else { "unused" },
         now.node.map(|node| node.id() as i32),
@@ -64,9 +55,6 @@ fn flake_stats() -> TableIterator<
         now.ledger.map(|ledger| from_instant(ledger.time.until())),
         now.ledger.map(|ledger| from_instant(ledger.time.floor)),
         skipped,
-        ledger::leases_at_once(clock::now()).map(|leases| leases.len() as i32),
-        count(&now.counters.lease_grants),
-        Some(JsonB(Value::Object(refusals.collect()))),
     ))
 }
 

@@ -10,7 +10,6 @@ use flake_core::horizon::prepared::{Prepared, Transactions};
 use flake_core::ledger::host::{Change, Host, Page, Server, Shared, SlotOwner, State, Timeline, Writer};
 use flake_core::ledger::line::Line;
 use flake_core::ledger::note::NOTE;
-use flake_core::ledger::pool::{Lease, MOST_LEASES};
 use flake_core::{Node, SlotProgress};
 
 use super::mark::{file, page};
@@ -55,9 +54,9 @@ impl<S: Copy> Backend<S> {
         self.memory.control.shared.window.era()
     }
 
-    fn right(&self, leases: Guard<'static, [Lease; MOST_LEASES]>) -> FileWriter {
+    fn right(&self, guard: Guard<'static, ()>) -> FileWriter {
         stall::at("FlakeMark");
-        FileWriter { leases, backend: Backend { memory: self.memory, node: self.node, slot: () } }
+        FileWriter { _guard: guard, backend: Backend { memory: self.memory, node: self.node, slot: () } }
     }
 }
 
@@ -119,19 +118,15 @@ impl<S: Copy> Host for Backend<S> {
     }
 
     fn writer(&mut self) -> FileWriter {
-        self.right(self.memory.leases.lock())
+        self.right(self.memory.control.writer.lock())
     }
 
     fn try_writer(&mut self) -> Option<FileWriter> {
-        Some(self.right(self.memory.leases.try_lock()?))
+        Some(self.right(self.memory.control.writer.try_lock()?))
     }
 
     fn next_xid(&self) -> u64 {
         transaction::next_xid()
-    }
-
-    fn history_is_unknown(&mut self, timeline: u32) {
-        turn::warn(timeline);
     }
 
     fn is_behind(&mut self, until: i64) {
@@ -209,7 +204,7 @@ impl HorizonHost for Member {
 
 /// The right to write the file. Until it is dropped, nothing that is called raises an error of PostgreSQL.
 pub struct FileWriter {
-    leases: Guard<'static, [Lease; MOST_LEASES]>,
+    _guard: Guard<'static, ()>,
     backend: Backend,
 }
 
@@ -223,10 +218,6 @@ impl Deref for FileWriter {
 
 impl Writer for FileWriter {
     type Error = Error;
-
-    fn leases(&mut self) -> &mut [Lease] {
-        &mut self.leases[..]
-    }
 
     fn read(&self) -> Result<Option<Vec<u8>>, Error> {
         file::read()

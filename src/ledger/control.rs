@@ -1,10 +1,9 @@
-//! The control block: what all sessions share, except for the leases, the words of lanes and the memory of each slot.
+//! The control block: what all sessions share, except for the words of lanes and the memory of each slot.
 
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 
 use flake_core::horizon::host::PreparedUse;
 use flake_core::ledger::host::{Shared, State};
-use flake_core::ledger::pool::{Lease, MOST_LEASES, Refusal};
 use flake_core::{DIVISION, Node};
 
 use super::pages::Pages;
@@ -31,6 +30,9 @@ pub struct Control {
     pub header: Header,
     /// The state in memory. A session locks it briefly, and never while it reads or writes a file.
     pub guarded: Lock<Guarded>,
+    /// The right to write the file flake.mark, and with the other lock to replace the ledger. A session holds it while it writes the
+    /// file.
+    pub writer: Lock<()>,
     /// Memory that sessions use without a lock.
     pub shared: Shared,
     pub counters: Counters,
@@ -41,10 +43,6 @@ pub struct Control {
     pub pages: Pages,
     pub system: System,
 }
-
-/// The leases. The lock is also the right to write the file flake.mark, and with the other lock to replace the ledger. A session
-/// holds it while it writes the file.
-pub type Leases = Lock<[Lease; MOST_LEASES]>;
 
 /// The state that a lock guards.
 #[derive(Default)]
@@ -63,8 +61,6 @@ pub struct Counters {
     pub clock_changes: AtomicU64,
     /// In microseconds.
     pub longest_wait: AtomicU64,
-    pub lease_grants: AtomicU64,
-    pub lease_refusals: [AtomicU64; Refusal::ALL.len()],
 }
 
 /// Facts about the operating system that sessions have found, so that short sessions need not read them again.
@@ -99,6 +95,7 @@ impl Control {
         Self {
             header: Header { version: VERSION, division: DIVISION, node: AtomicU64::new(0) },
             guarded: Lock::new(c"FlakeLedger", Guarded { state, clock_offset: None }),
+            writer: Lock::new(c"FlakeMark", ()),
             shared: Shared::default(),
             counters: Counters::default(),
             prepared_lock: Lock::new(c"FlakeHorizon", ()),

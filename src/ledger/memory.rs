@@ -13,10 +13,9 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use flake_core::horizon::SlotTransactions;
 use flake_core::horizon::prepared::Prepared;
 use flake_core::ledger::line::{Line, MOST_LINES};
-use flake_core::ledger::pool::Lease;
 use flake_core::{DIVISION, SlotProgress};
 
-use super::control::{Control, Header, Leases, VERSION};
+use super::control::{Control, Header, VERSION};
 use crate::clock;
 use crate::error::Error;
 use crate::postgres::{prepared, shared_memory, slot, stall};
@@ -41,7 +40,6 @@ pub struct Memory {
     /// The words of lanes.
     pub lines: &'static [Line],
     pub slots: &'static [SlotMemory],
-    pub leases: &'static Leases,
     prepared: *mut [Prepared],
 }
 
@@ -105,15 +103,15 @@ pub fn attach() -> Result<&'static Memory, Error> {
                  server was started with.",
             ));
     }
-    let (control, lines, slots, prepared, leases) = parts(start);
+    let (control, lines, slots, prepared) = parts(start);
     // SAFETY: a session of this version has filled it, and it lives as long as this session.
-    let memory = unsafe { Memory { control: &*control, lines: &*lines, slots: &*slots, leases: &*leases, prepared } };
+    let memory = unsafe { Memory { control: &*control, lines: &*lines, slots: &*slots, prepared } };
     let memory = Box::leak(Box::new(memory));
     MEMORY.set(Some(memory));
     Ok(memory)
 }
 
-type Parts = (*mut Control, *mut [Line], *mut [SlotMemory], *mut [Prepared], *mut Leases);
+type Parts = (*mut Control, *mut [Line], *mut [SlotMemory], *mut [Prepared]);
 
 /// Returns the parts of the segment, one behind the other. The entries of prepared transactions suffice for all that can be prepared,
 /// one more that each slot is about to prepare, and as many that have ended; one entry is for ended ones that find no place.
@@ -121,7 +119,6 @@ fn parts(start: *mut u8) -> Parts {
     const { assert!(align_of::<Control>().is_multiple_of(align_of::<Line>())) };
     const { assert!(align_of::<Line>().is_multiple_of(align_of::<SlotMemory>())) };
     const { assert!(align_of::<SlotMemory>().is_multiple_of(align_of::<Prepared>())) };
-    const { assert!(align_of::<Prepared>().is_multiple_of(align_of::<Leases>())) };
     let count = slot::count() as usize;
     let control = start.cast::<Control>();
     let lines = control.wrapping_add(1).cast::<Line>();
@@ -133,13 +130,12 @@ fn parts(start: *mut u8) -> Parts {
         slice_from_raw_parts_mut(lines, MOST_LINES),
         slice_from_raw_parts_mut(slots, count),
         slice_from_raw_parts_mut(prepared, most_prepared),
-        prepared.wrapping_add(most_prepared).cast(),
     )
 }
 
 fn size() -> usize {
-    let (.., leases) = parts(null_mut());
-    leases.wrapping_add(1).addr()
+    let (.., prepared) = parts(null_mut());
+    prepared.cast::<Prepared>().wrapping_add(prepared.len()).addr()
 }
 
 /// Fills a new segment, which no other session uses yet. May raise an error.
@@ -149,14 +145,13 @@ fn fill(start: *mut u8) {
         // SAFETY: as the caller promises.
         (0..array.len()).for_each(|at| unsafe { array.cast::<T>().add(at).write(T::default()) });
     }
-    let (control, lines, slots, prepared, leases) = parts(start);
+    let (control, lines, slots, prepared) = parts(start);
     // SAFETY: the segment has the size of all parts.
     unsafe {
         control.write(Control::new(Some(STARTED_AT.load(Ordering::Relaxed)).filter(|&started_at| started_at > 0)));
         fill_all(lines);
         fill_all(slots);
         fill_all(prepared);
-        Leases::fill(leases, c"FlakeMark", |leases| fill_all::<Lease>(leases));
     }
 }
 

@@ -5,7 +5,6 @@
 mod backend;
 mod control;
 mod horizon;
-mod lease;
 mod mark;
 mod memory;
 mod node;
@@ -21,11 +20,10 @@ pub use self::horizon::{
     OpenTransaction, horizon, making_ids, open_transactions, publish as publish_horizon, replayed as replayed_horizon,
     snapshot,
 };
-pub use self::lease::{lease, leases, leases_at_once, lots, release};
 pub use self::mark::page::{hold as hold_page, missing as no_page, used_until};
 pub use self::memory::preload;
 pub use self::node::{node_in_force, node_to_read, part_to_read};
-pub use self::operator::{accept_clock, record_mark, start_above, unused};
+pub use self::operator::{accept_clock, accept_turn, record_mark, start_above, unused};
 pub use self::session::{admit, admits, cover, end_transaction, join, leave};
 pub use self::status::{counters, file_error, memory_error, status, system, watch_clock};
 pub use self::turn::turn;

@@ -47,7 +47,7 @@ pub fn node_to_read() -> Result<Node, Error> {
 pub fn part_to_read() -> Result<Part, Error> {
     match attach()?.control.with_state(|state| state.ledger) {
         Some(ledger) => Ok(ledger.part()),
-        None => Ok(Part::of_sessions(node_to_read()?, 0)),
+        None => Ok(Part::in_turn(node_to_read()?, 0)),
     }
 }
 

@@ -1,4 +1,4 @@
-//! flake_accept_clock, flake_start_above and flake_record_mark: their checks, warnings and log messages. And what flake_rotate_key
+//! flake_accept_clock, flake_start_above, flake_accept_turn and flake_record_mark: their checks, warnings and log messages. And what flake_rotate_key
 //! asks for.
 
 use std::sync::atomic::Ordering;
@@ -11,6 +11,7 @@ use flake_core::ledger::protocol::{self, Acceptance};
 use super::backend::Backend;
 use super::memory::memory;
 use super::node::node;
+use super::turn;
 use crate::clock;
 use crate::error::{Error, superuser_only};
 use crate::postgres::timestamptz::to_text;
@@ -67,7 +68,19 @@ pub fn start_above(instant: i64, force: bool) -> Result<i64, Error> {
     Ok(from)
 }
 
-/// Returns the first instant, now or later, that no session and no lessee can have used, as far as this server and the page know.
+/// Begins to make IDs although the turn of an earlier primary is not known. Returns the turn in force.
+pub fn accept_turn() -> Result<u32, Error> {
+    superuser_only("flake_accept_turn")?;
+    recovery::refuse(c"flake_accept_turn()");
+    let is_unknown = turn::is_unknown()?;
+    let turn = protocol::accept_turn(&mut Backend::new()?)?;
+    if is_unknown {
+        report::log(format!("flake: turn {turn} was accepted although the turn of an earlier primary is not known"));
+    }
+    Ok(turn)
+}
+
+/// Returns the first instant, now or later, that no session can have used, as far as this server and the page know.
 pub fn unused() -> Result<i64, Error> {
     Ok(protocol::unused(&mut Backend::new()?)?.max(clock::now()))
 }
@@ -80,6 +93,10 @@ pub fn record_mark() -> Result<(), Error> {
     // The extension can be updated before the server restarts. The first session after the restart then writes the mark.
     // If the node number is not valid, no ID has been made since the start. The first session that makes one will write the mark.
     if memory().is_none() || node().is_err() {
+        return Ok(());
+    }
+    // The extension must exist before a superuser can accept the turn.
+    if turn::is_unknown()? {
         return Ok(());
     }
     protocol::record_mark(&mut Backend::new()?)

@@ -1,38 +1,48 @@
-//! The turn of this server: which part of its node's IDs its sessions make, by the history of the WAL's timeline.
+//! The timeline of this server's WAL, and its turn: which part of its node's IDs its sessions make.
 
 use flake_core::ledger::host::Timeline;
+use flake_core::ledger::{protocol, record};
+use flake_core::{Turn, Turns, turn};
 
+use super::mark::{file, page};
 use super::memory::memory;
-use crate::postgres::{recovery, report};
+use crate::error::Error;
+use crate::postgres::recovery;
 
-/// Returns the timeline of the WAL. Its history is not known if the file that lists the timelines before it is missing or cannot be
-/// read, such as after `pg_resetwal`.
+/// Returns the timeline of the WAL. The timelines before it are not known if the file that lists them is missing or cannot be read, such
+/// as after `pg_resetwal`.
 pub fn timeline() -> Timeline {
     let number = recovery::wal_timeline();
     // The first timeline has no file.
-    let history = if number <= 1 {
-        Some(vec![number])
+    let parents = if number <= 1 {
+        Some(Vec::new())
     } else {
-        recovery::timeline_history(number).and_then(|text| flake_core::history(&text, number))
+        recovery::timeline_history(number).and_then(|file| turn::parents(&file, number))
     };
-    let is_known = history.is_some();
-    Timeline { number, turn: flake_core::turn(history.unwrap_or_else(|| vec![number])), is_known }
+    Timeline { number, parents }
 }
 
-/// Warns that the turn comes from the number of the timeline alone.
-pub fn warn(timeline: u32) {
-    report::warning(
-        format!("the history of timeline {timeline} is not known"),
-        Some(
-            "The number of the timeline alone decides which part of the node's IDs this server makes, so an earlier primary \
-             may have the same part.",
-        ),
-        "Make sure that no earlier primary of these data makes IDs any more, or give this server a flake.node_id of its own.",
-    );
+/// Returns the turn of this server's timeline, and whether it is in force. Returns None on a standby, which has none before its
+/// promotion. The error says why it is not known.
+pub fn turn() -> Option<Result<(Turn, bool), Error>> {
+    if recovery::is_in_progress() {
+        return None;
+    }
+    let in_force =
+        memory().and_then(|memory| memory.control.with_state(|state| state.ledger)).map(|ledger| ledger.turns);
+    let of_record = || Ok(protocol::turns(&timeline(), &recorded()?)?);
+    let turns = in_force.map_or_else(of_record, Ok);
+    turns.map(|turns| turns.last.map(|turn| (turn, in_force.is_some()))).transpose()
 }
 
-/// Returns the timeline, and the turn in force once the ledger has begun; None on a standby, which has none before its promotion.
-pub fn turn() -> Option<(Timeline, Option<u32>)> {
-    let ledger = memory().and_then(|memory| memory.control.with_state(|state| state.ledger));
-    Some((timeline(), ledger.map(|ledger| ledger.part().turn()))).filter(|(timeline, _)| timeline.number > 0)
+/// Returns whether the turn of this server's timeline is not known.
+pub fn is_unknown() -> Result<bool, Error> {
+    Ok(protocol::turns(&timeline(), &recorded()?).is_err())
+}
+
+/// Returns what the file and the page say.
+fn recorded() -> Result<[Turns; 2], Error> {
+    let of_file = file::read()?.map(|bytes| record::newest(&bytes)).transpose()?.map(|((marks, _), _)| marks.turns);
+    let of_page = protocol::marks_of(&page::read()?)?.turns;
+    Ok([of_file.unwrap_or_default(), of_page])
 }

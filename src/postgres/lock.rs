@@ -52,19 +52,6 @@ impl<T> Lock<T> {
         lock
     }
 
-    /// Makes a lock at an address. `fill` makes the value there, because a large one does not belong on the stack. This may raise an
-    /// error.
-    ///
-    /// # Safety
-    /// There must be memory for the lock, which nobody else uses yet, and `fill` must fill all of the value.
-    pub unsafe fn fill(at: *mut Self, name: &'static CStr, fill: impl FnOnce(*mut T)) {
-        // SAFETY: locks differ in their last field only.
-        unsafe {
-            at.cast::<Lock<()>>().write(Lock::new(name, ()));
-            fill(UnsafeCell::raw_get(&raw const (*at).value));
-        }
-    }
-
     /// Takes the lock if it is free.
     pub fn try_lock(&self) -> Option<Guard<'_, T>> {
         let taken = self.state.compare_exchange(FREE, TAKEN, Ordering::Acquire, Ordering::Relaxed);

@@ -2,7 +2,6 @@
 
 pub mod backtrace;
 pub mod call;
-pub mod client;
 pub mod encoding;
 pub mod entry_point;
 pub mod expressions;

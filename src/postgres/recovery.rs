@@ -26,11 +26,11 @@ pub fn wal_timeline() -> u32 {
     if is_in_progress() { 0 } else { unsafe { pg_sys::GetWALInsertionTimeLine() } }
 }
 
-/// Returns the text of a timeline's history file, which lists the timelines before it, or None if the file is missing. PostgreSQL's own
-/// function ends the session on a file that it cannot read, and takes a missing one for a timeline without parents.
-pub fn timeline_history(timeline: u32) -> Option<String> {
+/// Returns the content of a timeline's history file, which lists the timelines before it, or None if the file is missing. PostgreSQL's
+/// own function ends the session on a file that it cannot read, and takes a missing one for a timeline without parents.
+pub fn timeline_history(timeline: u32) -> Option<Vec<u8>> {
     // The working directory is the data directory.
-    std::fs::read_to_string(format!("pg_wal/{timeline:08X}.history")).ok()
+    std::fs::read(format!("pg_wal/{timeline:08X}.history")).ok()
 }
 
 /// Returns the OID of this session's database.

@@ -14,12 +14,6 @@ pub fn present() -> pg_sys::Oid {
     unsafe { pg_sys::GetUserId() }
 }
 
-/// Returns the role that the session has connected as, or has become by SET SESSION AUTHORIZATION.
-pub fn of_session() -> pg_sys::Oid {
-    // SAFETY: it reads a variable of this process.
-    unsafe { pg_sys::GetSessionUserId() }
-}
-
 /// Returns whether the current role is a superuser.
 pub fn is_superuser() -> bool {
     // SAFETY: it looks the role up in the catalog.

@@ -67,9 +67,14 @@ impl SequencePage {
         Self::locked(oid, name)
     }
 
-    /// Opens the unlogged sequence with this name in the same schema, or returns None if there is none. A standby does not have its
-    /// file. This does not wait for a lock.
+    /// Opens the unlogged sequence with this name in the same schema, or returns None if there is none.
     fn copy(&self, name: &CStr) -> Option<Self> {
+        self.sibling(name).filter(|copy| !copy.is_logged)
+    }
+
+    /// Opens the sequence with this name in the same schema, or returns None if there is none. A standby does not have the files of
+    /// unlogged sequences, so there this returns None. This does not wait for a lock.
+    pub fn sibling(&self, name: &CStr) -> Option<Self> {
         if recovery::is_in_progress() {
             return None;
         }
@@ -78,7 +83,7 @@ impl SequencePage {
             let oid = pg_sys::get_relname_relid(name.as_ptr(), self.schema);
             (oid != pg_sys::Oid::INVALID && pg_sys::ConditionalLockRelationOid(oid, LOCK_MODE)).then_some(oid)
         };
-        Self::locked(oid?, name).filter(|copy| !copy.is_logged)
+        Self::locked(oid?, name)
     }
 
     /// Returns the locked sequence with this OID if it has this name. Otherwise releases the lock.
@@ -132,8 +137,32 @@ impl SequencePage {
 
     /// Returns the last values of the sequence and of its copy, if they have one.
     pub fn last_values(&self, copy: &CStr) -> [Option<i64>; 2] {
-        let of = |page: &Self| page.buffer(0).locked(pg_sys::BUFFER_LOCK_SHARE).last_value();
-        [of(self), self.copy(copy).as_ref().and_then(of)]
+        [self.last_value(), self.copy(copy).and_then(|copy| copy.last_value())]
+    }
+
+    /// Returns the last value of the sequence, if it has one.
+    pub fn last_value(&self) -> Option<i64> {
+        self.buffer(0).locked(pg_sys::BUFFER_LOCK_SHARE).last_value()
+    }
+
+    /// Sets the last value, unless the sequence has it. Returns the LSN up to which the WAL must be on disk, if there is one.
+    pub fn set_last_value(&self, last_value: i64) -> Option<Lsn> {
+        if self.last_value() == Some(last_value) {
+            return None;
+        }
+        let relation = Relation::of(self.oid);
+        let buffer = self.buffer(0).locked(pg_sys::BUFFER_LOCK_EXCLUSIVE);
+        // SAFETY: the relation is open, and the buffer is locked. A logged one is changed through the copy of the WAL record.
+        unsafe {
+            if !self.is_logged {
+                (*sequence_data(buffer.page())).set(last_value);
+                pg_sys::MarkBufferDirty(buffer.0);
+                return None;
+            }
+            let state = pg_sys::GenericXLogStart(relation.0);
+            (*sequence_data(pg_sys::GenericXLogRegisterBuffer(state, buffer.0, 0))).set(last_value);
+            Some(pg_sys::GenericXLogFinish(state))
+        }
     }
 
     /// Reads a block, which must exist.

@@ -190,7 +190,7 @@ fn check<S: IdSource>(source: S) -> Result<(), Error> {
     Ok(())
 }
 
-pub fn read_only(layout: &str) -> Error {
+fn read_only(layout: &str) -> Error {
     let message = format!("cannot make IDs of layout \"{layout}\"");
     Error::invalid(message)
         .detail("flake only reads IDs of this layout.")

@@ -17,7 +17,6 @@ use flake_core::ledger::part_time::FAR;
 use flake_core::{IdSource, Reason};
 use pgrx::PgSqlErrorCode::*;
 
-pub use self::generators::read_only;
 use self::stores::{In, forget_readings, join, with_generator};
 use self::wait::Wait;
 use crate::error::{Error, listed};

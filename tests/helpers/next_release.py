@@ -70,8 +70,8 @@ CHANGES = {
     # Where default privileges require it, only superusers may call the function without this.
     "its privileges": ("-- IDs of an instant ---", f"{NEW_GRANT}\n-- IDs of an instant ---", NEW_GRANT),
     "privilege": (
-        "GRANT USAGE ON TYPE flake_parts, flake_leased TO PUBLIC;",
-        "GRANT USAGE ON TYPE flake_parts, flake_leased TO PUBLIC; GRANT SELECT ON flake_internal.flake_mark TO pg_monitor;",
+        "GRANT USAGE ON TYPE flake_parts TO PUBLIC;",
+        "GRANT USAGE ON TYPE flake_parts TO PUBLIC; GRANT SELECT ON flake_internal.flake_mark TO pg_monitor;",
         "GRANT SELECT ON flake_internal.flake_mark TO pg_monitor;",
     ),
     "operator": (

@@ -55,6 +55,7 @@ CALLS = [
     ("flake_convert({oid}, {layout}, {boolean})", f"{NOT_MINE} {NAME} 22004 42809 42804", 2),
     ("flake_drop_layout({text})", NAME, 0.5),
     ("flake_accept_clock()", NOT_MINE, 1),
+    ("flake_accept_turn()", NOT_MINE, 1),
     ("flake_internal.flake_record_mark()", NOT_MINE, 1),
     ("flake_start_above({bigint}, {layout}, {boolean})", f"{NOT_MINE} {NUMBER} {NAME}", 1),
     ("flake_start_above({sno}, {boolean})", NOT_MINE, 1),
@@ -157,12 +158,7 @@ PROPERTIES = [
     ("(SELECT count(*) FROM flake_layouts()) >= 40", "", 0.2),
     ("(SELECT count(*) FROM flake_stats()) = 1", "", 1),
     ("(SELECT count(*) FROM flake_open_transactions()) >= 0", "", 1),
-    ("(SELECT count(*) FROM flake_leases()) >= 0", "", 1),
     ("(SELECT count(*) FROM flake_keys()) >= 0", "", 1),
-    ("""(SELECT count(*) = 1 AND count(token) = count(until) AND count(token) <> count(reason)
-         FROM flake_lease({known}, {bigint}))""",
-     "22023 22008 0A000 42501 2200H", 1),
-    ("NOT flake_release({known}, {bigint}, {bigint})", "22023 22008 42501", 1),
     ("(SELECT count(*) FROM flake_check()) >= 6", "", 0.05),
 ]  # fmt: skip
 

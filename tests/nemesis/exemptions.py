@@ -8,8 +8,6 @@ import itertools
 
 from .turns import promotions
 
-LEASE = "a lease"  # what a statement makes that leases
-LONGEST = 60  # seconds that a lease lasts after the clock at most
 SOONEST = 3  # promotions until a turn can come again
 
 
@@ -33,11 +31,6 @@ def parted(its, others):
     return next((branch for branch in lineage(others.branch) if branch.parent is its.branch), None)
 
 
-def last(batch, tick):
-    """The end of what it has used, by the clock of its server."""
-    return batch.ended_clock + (LONGEST if batch.what == LEASE else tick)
-
-
 def another_database(one, its, other, others, tick):
     """It rests on "IDs of different databases, when `flake.mark` is lost and the clock is set back"."""
     *_, first = lineage(its.branch)
@@ -47,7 +40,7 @@ def another_database(one, its, other, others, tick):
 
 def a_turn_that_comes_again(one, its, other, others, tick):
     """It rests on "A primary and its successor four promotions later (three, if PostgreSQL has skipped a number of a timeline),
-    which has the same turn: while the old one still runs, or within a minute of its last lease"."""
+    which has the same turn: while the old one still runs"."""
     branch = parted(its, others)
     return branch is not None and one.ended > branch.cut and promotions(its.branch, others.branch) >= SOONEST
 
@@ -58,7 +51,7 @@ def an_earlier_state(one, its, other, others, tick):
     branch = parted(its, others)
     if branch is None or branch.copied != "instead":
         return False
-    return one.ended > branch.cut and other.clock < last(one, tick)
+    return one.ended > branch.cut and other.clock < one.ended_clock + tick
 
 
 def a_copy_beside_its_original(one, its, other, others, tick):

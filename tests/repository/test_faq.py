@@ -19,7 +19,7 @@ OF_POSTGRESQL = [
 # Messages that need no entry, because their DETAIL and HINT say everything.
 SELF_EXPLAINING = {
     "an argument, and DETAIL has its range or an example": [
-        "count must not be negative", "last_tick must not be negative", "number of rows must be positive",
+        "count must not be negative", "number of rows must be positive",
         'argument "…" must not be null',
         "fields must be a JSON object", 'invalid value for field "…" of layout "…": …', 'layout "…" has no field "…"',
         'layout "…" has no tag field', 'tag … is out of range for layout "…"', '… … is out of range for layout "…"',

@@ -79,7 +79,7 @@ class Server:
     client: typing.ClassVar = {"user": "postgres", "dbname": "postgres"}
 
     def __init__(
-        self, *settings, clock=None, steady=False, pg_config=None,
+        self, *settings, clock=None, pg_config=None,
         standby_of=None, copy_of=None, snapshot_of=None, upgrade_of=None, mode="copy",
     ):  # fmt: skip
         self.base = pathlib.Path(tempfile.mkdtemp(prefix="flake-test-", dir=directory()))
@@ -88,18 +88,11 @@ class Server:
         self.scripts = []
         self.dir = self.base / "pg"
         self.environment = os.environ | {"PG_CONFIG": str(self.pg_config)}
-        preloaded = []
-        if steady:
-            preloaded.append(self.base / "steady_clock.so")
-            source = ROOT / "tests" / "helpers" / "steady_clock.c"
-            subprocess.run(["cc", "-shared", "-fPIC", "-o", preloaded[-1], source, "-ldl"], check=True)
         if clock is not None:
             self.set_clock(clock)
-            preloaded.append(os.environ["FAKETIME_LIBRARY"])
-        if preloaded:
             self.environment["SERVER_ENV"] = " ".join([
-                f"LD_PRELOAD={':'.join(map(str, preloaded))}", f"FAKETIME_TIMESTAMP_FILE={self.base / 'clock'}",
-                "FAKETIME_NO_CACHE=1", "FAKETIME_DONT_FAKE_MONOTONIC=1", f"STEADY_CLOCK={self.base / 'steady'}",
+                f"LD_PRELOAD={os.environ['FAKETIME_LIBRARY']}", f"FAKETIME_TIMESTAMP_FILE={self.base / 'clock'}",
+                "FAKETIME_NO_CACHE=1", "FAKETIME_DONT_FAKE_MONOTONIC=1",
             ])  # fmt: skip
         if standby_of is not None:
             self._cluster("standby", standby_of.dir, *settings)
@@ -124,14 +117,6 @@ class Server:
         new = self.base / "clock.new"
         new.write_text(clock + "\n")
         new.replace(self.base / "clock")
-
-    def let_pass(self, seconds):
-        """Lets this much time pass by the steady clock, if the server was made with `steady`."""
-        file = self.base / "steady"
-        passed = int(file.read_text()) if file.exists() else 0
-        new = self.base / "steady.new"
-        new.write_text(f"{passed + seconds}\n")
-        new.replace(file)
 
     def stop(self, mode="fast"):
         if (self.dir / "data" / "postmaster.pid").exists():

@@ -166,10 +166,10 @@ SHADOWS = """
 
 # Statements that run a query internally, and similar ones.
 SHADOWED = [
-    "SELECT FROM public.flake_layouts", "SELECT FROM public.flake_layouts()", "SELECT FROM public.flake_leases",
+    "SELECT FROM public.flake_layouts", "SELECT FROM public.flake_layouts()",
     "SELECT FROM public.flake_stats", "SELECT FROM public.flake_check()",
     "SELECT public.flake_create_layout('made', '{\"like\": \"si\"}')", "SELECT public.flake_next('made'), public.sno_next()",
-    "SELECT public.flake_drop_layout('made')", "SELECT public.flake_accept_clock()",
+    "SELECT public.flake_drop_layout('made')", "SELECT public.flake_accept_clock()", "SELECT public.flake_accept_turn()",
     "SELECT flake_internal.flake_record_mark()", "SELECT public.flake_decode(1)", "SELECT public.flake_explain(1)",
     "SELECT public.flake_publish_horizon()", "SELECT public.flake_horizon()",
     "SELECT public.flake_node(1)", "SELECT public.flake_node('2222222222222222'::public.sno)",

@@ -9,7 +9,6 @@ import pytest
 from clients import KINDS, Made
 from horizon import announce, below
 from standing_clock import SESSIONS, at, attempts, make, make_in_all, running, server_at_0, sessions, wait_until
-from waiting import is_busy
 
 # A library that records which files are flushed.
 FLUSHES = """
@@ -160,55 +159,6 @@ def test_an_acceptance_that_could_not_be_flushed_takes_no_horizon_back(own_serve
     server.set_clock(at(3610))
     make_in_all(server, made)
     assert below(server, made, announced) == set()
-
-
-# A library whose flushes of the file last as long as another file exists.
-SLOW = """
-#define _GNU_SOURCE
-#include <dlfcn.h>
-#include <fcntl.h>
-#include <stdio.h>
-#include <string.h>
-#include <unistd.h>
-int fdatasync(int file)
-{
-    int (*flush)(int) = (int (*)(int)) dlsym(RTLD_NEXT, "fdatasync");
-    char link[64], name[4096] = "";
-    snprintf(link, sizeof link, "/proc/self/fd/%d", file);
-    if (access("slow", F_OK) == 0 && readlink(link, name, sizeof name - 1) > 0 && strstr(name, "/flake.mark"))
-    {
-        close(open("flushing", O_CREAT | O_WRONLY, 0600));
-        while (access("slow", F_OK) == 0)
-            usleep(10000);
-    }
-    return flush(file);
-}
-"""
-
-
-def test_time_that_is_granted_while_a_pool_begins_is_in_the_file(own_servers):
-    """The session that begins the pool waits for one that is granted time in another database. After a crash, the IDs of that
-    time are not made again, although the first database does not know of it."""
-    server, made = server_at_0(own_servers), Made()
-    server.sql("CREATE DATABASE other TEMPLATE postgres")
-    preload(server, "slow", SLOW)
-    for dbname in ["postgres", "other"]:
-        make_in_all(server, Made(), dbname=dbname)
-    server.set_clock(at(20))
-    server.write("slow")
-    data = server.dir / "data"
-    with sessions(server, dbname="other") as dbs, server.connect() as lessee, concurrent.futures.ThreadPoolExecutor(2) as pool:
-        makes = pool.submit(make, dbs[0], made)
-        wait_until((data / "flushing").exists)
-        leases = pool.submit(lessee.execute, "SELECT FROM flake_lease('twitter')")
-        wait_until(lambda: is_busy(server, lessee, "Extension"))
-        (data / "slow").unlink()
-        makes.result()
-        leases.result()
-        for db in dbs[1:]:
-            make(db, made)
-    server.restart(mode="immediate")
-    assert attempts(server, made) == set(KINDS)
 
 
 # A library that keeps all processes from flushing WAL until a file exists.

@@ -131,7 +131,6 @@ PLAIN = [
     ("batch of a layout to read only", "flake_batch('yitter', 1)", "22023", 'cannot make IDs of layout "yitter"', "only reads",
      "WHERE generates"),
     ("negative batch", "flake_batch('twitter', -1)", "22023", "count must not be negative", "The count is -1", ""),
-    ("release of a negative tick", "flake_release('twitter', 1, -1)", "22023", "last_tick must not be negative", "it is NULL", ""),
     ("cover by a layout like no other", "flake_cover(1, 'x')", "22023", 'layout "x" does not exist', "", KNOWN),
     ("cover of an impossible ID", "flake_cover(-1)", "22003", "is not possible", "", MADE),
     ("metabyte of a new sno", "sno_next(256)", "22023", "metabyte 256 is out of range for a sno", "The valid range is 0 to 255.", ""),
@@ -269,8 +268,8 @@ def test_a_standby_makes_ids_once_it_is_promoted(servers):
 
 
 REFUSED_IN_RECOVERY = [
-    "flake_internal.flake_record_mark()", "flake_accept_clock()", "flake_start_above(1, 'twitter')", "flake_lease('twitter')",
-    "flake_release('twitter', 1)", "flake_cover(1, 'twitter')", "flake_publish_horizon()",
+    "flake_internal.flake_record_mark()", "flake_accept_clock()", "flake_accept_turn()", "flake_start_above(1, 'twitter')",
+    "flake_cover(1, 'twitter')", "flake_publish_horizon()",
 ]  # fmt: skip
 REFUSED_AS_READ_ONLY = [
     """flake_create_layout('new', '{"like": "si"}')""", "flake_drop_layout('old')", "flake_create_key('new', 'si')",

@@ -21,14 +21,12 @@ QUERIES = {query["name"]: query for query in JOB["queries"]}
 ALERTS = {rule["alert"]: rule["expr"] for rule in GROUP["rules"]}
 ALL_ARE_WELL = {
     "sql_exporter_last_scrape_failed{query='flake_makes_ids'}": "0+0x60", "sql_flake_stats{col='clock_changes'}": "3+0x60",
-    "sql_flake_stats{col='lease_refusals'}": "2+0x60",
     "sql_flake_horizon{col='lag'}": "10+0x60", "sql_flake_check{col='ok',name='end of layouts'}": "1+0x60",
 }  # fmt: skip
 # The causes of each alert, as values of a metric minute by minute.
 RAISED = {
     "FlakeRefusesIDs": ("sql_exporter_last_scrape_failed{query='flake_makes_ids'}", "0+0x10 1+0x50"),
     "FlakeClockWasSet": ("sql_flake_stats{col='clock_changes'}", "3+0x40 4+0x20"),
-    "FlakeRefusesLeases": ("sql_flake_stats{col='lease_refusals'}", "2+0x40 3+0x20"),
     "FlakeHorizonIsOld": ("sql_flake_horizon{col='lag'}", "10+60x60"),
     "FlakeCheckFails": ("sql_flake_check{col='ok',name='end of layouts'}", "1+0x10 0+0x50"),
 }
@@ -75,9 +73,6 @@ def test_the_values_that_alerts_are_about_change(server):
         assert 990 < read(db, "flake_horizon")["lag",] < 1100, "although the session is of another role"
         app.execute("ROLLBACK")
         assert read(db, "flake_horizon")["lag",] == 0
-        server.sql("ALTER DATABASE postgres SET flake.max_leases = 0")
-        server.sql("SELECT flake_lease('twitter')")
-        assert read(db, "flake_stats")["lease_refusals",] == 1
         server.set_clock("-1000")
         refused = pytest.raises(psycopg.Error, read, db, "flake_makes_ids").value
         assert refused.sqlstate == "55000"

@@ -47,6 +47,7 @@ CALLS = """
     CREATE SERVER x FOREIGN DATA WRAPPER flake_key OPTIONS (layout 'a', key1 'aes128-uuid8 -9223372036854775808 0')  - - - yes yes yes
     SELECT flake_internal.flake_key_validator(ARRAY['key1=00112233445566778899aabbccddeeff'], 'pg_user_mapping'::regclass) -   -   -   -   -   yes
     SELECT flake_accept_clock()                                           -   -   -   -   -   yes
+    SELECT flake_accept_turn()                                            -   -   -   -   -   yes
     SELECT flake_internal.flake_record_mark()                             -   -   -   -   -   yes
     SELECT flake_start_above(1, 'twitter')                                -   -   -   -   -   yes
     SELECT flake_start_above(sno_min('2020-01-01'))                       -   -   -   -   -   yes
@@ -313,17 +314,23 @@ def dumped_and_restored(server, database, role, owner=None):
 
 
 def test_a_dump_of_an_owner_without_superuser_restores(server):
-    """The dump can be restored with its owners, by the owner and by a superuser. Layouts belong to him."""
+    """The dump can be restored with its owners, by the owner and by a superuser. If a superuser has restored it, the extension is the
+    superuser's, and the owner of the database continues. Layouts and keys belong to the owner."""
     server.sql("CREATE ROLE first LOGIN")
     make_database(server, "original", by="first", text="base62")
     with server.connect(dbname="original", user="first") as db:
         db.execute("COMMENT ON SERVER mine IS 'ours'; CREATE TABLE t (id bigint DEFAULT flake_next('mine'))")
     for role in ["first", "postgres"]:
         copy = dumped_and_restored(server, "original", role, owner="first")
-        owner = "SELECT srvowner::regrole::text, obj_description(oid) FROM pg_foreign_server WHERE srvname = 'mine'"
-        with server.connect(dbname=copy) as db:
-            assert db.execute(owner).fetchone() == ("first", "ours")
+        of_extension = "SELECT extowner::regrole::text FROM pg_extension WHERE extname = 'flake'"
+        owner = "SELECT srvowner::regrole::text, obj_description(oid) FROM pg_foreign_server"
+        with server.connect(dbname=copy, user="first") as db:
+            assert db.execute(of_extension).fetchone() == (role,)
+            assert db.execute(owner).fetchall() == [("first", "ours")]
             db.execute("DROP TABLE t; SELECT flake_drop_layout('mine')")
+            db.execute("SELECT flake_create_key('usr', 'twitter'); SELECT flake_rotate_key('usr')")
+            create(db, "new", like="si")
+            assert db.execute(owner).fetchall() == [("first", None)] * 2
 
 
 def test_a_new_owner_continues_where_the_old_one_stopped(server):

@@ -243,17 +243,6 @@ def test_damaged_file(own_servers, laid_out):
     assert next_is_above(server)
 
 
-def test_applications_without_leases(own_servers):
-    server = own_servers("flake.node_count=32", "flake.max_leases=2")
-    ask = "SELECT reason FROM flake_lease('twitter')"
-    with server.connect(application_name="orders") as db:
-        assert [db.execute(ask).fetchone()[0] for _ in range(3)] == [None, None, "limited"]
-    with follow("Applications without leases") as section:
-        section.sql(server)
-        section.sql(server)
-    assert server.value(ask) is None
-
-
 def test_consumers(own_servers):
     server = with_orders(own_servers())
     db = server.connect()

@@ -12,7 +12,6 @@ import pytest
 
 from clients import Made
 from test_check import findings
-from test_lease import lease, ticks
 from test_restored import recover_beside
 from waiting import Background, wait_until
 
@@ -21,8 +20,8 @@ MAKE = f"INSERT INTO made SELECT {', '.join(KINDS.values())} FROM generate_serie
 TABLE = f"CREATE TABLE made ({', '.join(f'{kind} text' for kind in KINDS)})"
 SESSIONS = 3
 STATE = psycopg.errors.ObjectNotInPrerequisiteState
-# Warnings in the server's log.
-BEHIND, UNKNOWN = "IDs of the previous primary reach up to", "is not known"
+# A warning in the server's log.
+BEHIND = "IDs of the previous primary reach up to"
 # Workers of twitter in a part of the only node.
 WORKERS = 128
 
@@ -162,14 +161,13 @@ def test_primaries_that_follow_each_other_have_all_turns(own_servers):
         servers.append(own_servers(standby_of=servers[-1]))
         assert checked(servers[-1])[1] == "A standby makes no IDs, and has a turn from its promotion on."
         servers[-1].promote()
-        assert checked(servers[-1])[1] == f"The first ID decides this server's turn on timeline {timeline}."
+        assert checked(servers[-1])[1].startswith("From the first ID on, this server has turn ")
     with both.running(*servers[:4]):
         both.wait_for_more(*servers[:4])
     turns = [turn(server) for server in servers]
     assert turns == [1, 2, 3, 0, 1] == [turn_of(range(1, last + 1)) for last in range(1, 6)]
     for timeline, (server, own) in enumerate(zip(servers, turns, strict=True), 1):
         assert checked(server) == (True, f"This server has turn {own} of 0 to 3, on timeline {timeline}.", None)
-        assert warnings(server, UNKNOWN) == 0
 
 
 @pytest.mark.parametrize("timeline", [*(pytest.param(number, marks=pytest.mark.matrix) for number in (2, 4, 6)), 5, 13])
@@ -181,88 +179,114 @@ def test_numbers_that_were_left_out_repeat_no_turn(own_servers, timeline):
     assert ok and detail.endswith(f"on timeline {timeline}.")
 
 
+def test_a_history_with_a_name_in_another_encoding_is_read(own_servers):
+    """PostgreSQL writes the name of a restore point as it is."""
+    promoted = alone_on(own_servers, 5)
+    history_file(promoted, 5).write_bytes(b'1\t0/3000000\tat restore point "L\xf6schung"\n')
+    assert turn(promoted) == 2
+
+
 DAMAGES = {
     "missing": lambda file: file.unlink(),
     "empty line of text": lambda file: file.write_text("\nno number\n"),
     "not in order": lambda file: file.write_text("9\t0/3000000\tno reason\n"),
-    "not UTF-8": lambda file: file.write_bytes(b"1\t0/3000000\t\xff\n"),
+    "cut short": lambda file: file.write_text("4\t0/3000000\tno recovery target specified\n"),
 }
 
 
 @pytest.mark.parametrize("damage", ["missing", *(pytest.param(other, marks=pytest.mark.matrix) for other in list(DAMAGES)[1:])])
-def test_without_a_history_the_number_of_the_timeline_decides(own_servers, damage):
+def test_without_a_history_a_new_primary_makes_no_ids_until_its_turn_is_accepted(own_servers, damage):
     promoted = alone_on(own_servers, 5)
     file = history_file(promoted, 5)
     kept = file.read_bytes()
     DAMAGES[damage](file)
+    said = "turn of this server on timeline 5 is not known"
+    for call in ["flake_next('twitter')", "flake_batch('si', 2)", "sno_next()", "flake_horizon()", "flake_publish_horizon()"]:
+        error = pytest.raises(STATE, promoted.sql, f"SELECT {call}").value.diag
+        assert error.message_primary == said
+        assert "pg_wal/00000005.history" in error.message_detail and "flake_accept_turn()" in error.message_hint
     ok, detail, hint = checked(promoted)
-    assert (ok, detail) == (
-        False, "The history of timeline 5 is not known, so an earlier primary may have this server's turn.",
-    )  # fmt: skip
-    assert "flake.node_id of its own" in hint
-    said = []
-    with promoted.connect() as db:
-        db.add_notice_handler(lambda notice: said.append(notice.message_primary))
-        db.execute("SELECT flake_next('twitter')")
-    assert said == ["the history of timeline 5 is not known"]
-    assert turn(promoted) == 1
-    for _ in range(3):
-        turn(promoted)
-    assert warnings(promoted, UNKNOWN) == 1
-    # The turn was decided for this timeline, so the file decides nothing when it is there again.
-    promoted.stop()
-    file.write_bytes(kept)
-    promoted.launch()
-    assert turn(promoted) == 1
-    assert warnings(promoted, UNKNOWN) == 1
-    assert checked(promoted)[:2] == (True, "This server has turn 1 of 0 to 3, on timeline 5.")
+    assert (ok, detail, hint) == (False, error.message_detail, error.message_hint)
+    # The extension can be created, or else nobody could accept the turn.
+    promoted.sql("CREATE DATABASE other")
+    promoted.sql("CREATE ROLE stranger LOGIN")
+    with promoted.connect(dbname="other") as db:
+        db.execute("CREATE EXTENSION flake")
+    with promoted.connect(user="stranger") as db:
+        pytest.raises(psycopg.errors.InsufficientPrivilege, db.execute, "SELECT flake_accept_turn()")
+    # Timeline 1 has turn 1, and nothing else is known.
+    assert promoted.value("SELECT flake_accept_turn()") == 2 == turn(promoted)
+    assert "turn 2 was accepted" in (promoted.dir / "server.log").read_text()
+    # The turn is recorded: neither a restart, nor the history, nor a lost file changes it. PostgreSQL does not start with a history that
+    # contradicts the WAL.
+    file.unlink(missing_ok=True)
+    promoted.restart()
+    assert turn(promoted) == 2
+    promoted.restart(while_stopped=lambda: file.write_bytes(kept))
+    assert turn(promoted) == 2
+    promoted.restart(while_stopped=lambda: ((promoted.dir / "data/flake.mark").unlink(), file.unlink()))
+    assert turn(promoted) == 2 == promoted.value("SELECT flake_accept_turn()")
+    assert checked(promoted)[:2] == (True, "This server has turn 2 of 0 to 3, on timeline 5.")
 
 
-def test_a_restart_keeps_the_turn_without_the_history(own_servers):
-    """By the number alone, timeline 5 would have another turn."""
+def test_a_whole_history_suffices(own_servers):
+    """The file comes back."""
+    promoted = alone_on(own_servers, 5)
+    kept = history_file(promoted, 5).read_bytes()
+    history_file(promoted, 5).unlink()
+    pytest.raises(STATE, turn, promoted)
+    history_file(promoted, 5).write_bytes(kept)
+    assert turn(promoted) == 2
+
+
+def test_a_history_that_begins_with_the_last_timeline_suffices(own_servers):
+    """An archive that begins anew has no history of the timelines before. The page says which turn the last one had."""
+    primary = alone_on(own_servers, 5)
+    assert turn(primary) == 2
+    copy = own_servers("recovery_target_timeline=current", standby_of=primary)
+    copy.promote()
+    history_file(copy, 6).write_text("5\t0/5000000\tno recovery target specified\n")
+    (copy.dir / "data/flake.mark").unlink(missing_ok=True)
+    assert turn(copy) == 3
+    both = Both()
+    primary.sql(TABLE)
+    copy.sql(TABLE)
+    with both.running(primary, copy):
+        both.wait_for_more(primary, copy)
+
+
+def test_the_file_alone_says_which_turn_the_timeline_has(own_servers):
+    """The extension is dropped and created, so the page is new, and the history is lost."""
     promoted = alone_on(own_servers, 5)
     assert turn(promoted) == 2
+    promoted.sql("DROP EXTENSION flake")
     promoted.restart(while_stopped=history_file(promoted, 5).unlink)
+    promoted.sql("CREATE EXTENSION flake")
     assert turn(promoted) == 2
-    assert checked(promoted)[0] is False
-    assert warnings(promoted, UNKNOWN) == 0
-    # With flake.mark, the server loses what it knows of its turn.
-    promoted.restart(while_stopped=(promoted.dir / "data/flake.mark").unlink)
-    assert turn(promoted) == 1
-    assert warnings(promoted, UNKNOWN) == 1
 
 
-def test_a_new_primary_leases_at_once_and_a_restarted_server_does_not(own_servers):
-    """With default settings."""
-    primary = own_servers()
-    with primary.connect() as db:
-        sessions = {db.execute("SELECT worker FROM flake_decode(flake_next('twitter'))").fetchone()[0]}
-    first = lease(primary)
-    promoted = own_servers(standby_of=primary)
-    promoted.promote()
-    second = lease(promoted)
-    assert (second.wait, second.count, first.count) == (0, 4096, 4096)
-    sessions.add(promoted.value("SELECT worker FROM flake_decode(flake_next('twitter'))"))
-    parts = {worker // WORKERS for worker in [*sessions, first.worker, second.worker]}
-    assert parts == {1, 2, 4 + 1, 4 + 2}
-    assert len(ticks(second)) > 9_000
-    promoted.restart()
-    assert 50_000_000 < lease(promoted).wait <= 70_000_000
+def test_an_upgraded_cluster_takes_another_turn_than_the_old_primary(own_servers):
+    """pg_upgrade begins with timeline 1 again, which was the old primary's."""
+    old, both = own_servers(), Both()
+    old.sql(TABLE)
+    successor = own_servers(standby_of=old)
+    successor.promote()
+    assert (turn(old), turn(successor)) == (1, 2)
+    successor.stop()
+    upgraded = own_servers(upgrade_of=successor)
+    upgraded.launch()
+    assert checked(upgraded)[:2] == (True, "From the first ID on, this server has turn 3 of 0 to 3, on timeline 1.")
+    with both.running(old, upgraded):
+        both.wait_for_more(old, upgraded)
+    assert turn(upgraded) == 3
 
 
-def test_a_lease_of_few_workers_has_a_part_of_the_sequence(own_servers):
-    """One of 32 nodes has one worker of si. Its 256 sequence numbers are divided into eight parts, and a part into two lots."""
+def test_a_node_of_few_workers_has_a_part_of_the_sequence(own_servers):
+    """One of 32 nodes has one worker of si. Its 256 sequence numbers are divided into eight parts."""
     server = own_servers("flake.node_count=32", "flake.node_id=9")
-    one = lease(server, layout="si")
-    assert (one.wait, one.worker, one.shift) == (0, 9, 13)
-    assert (one.low, one.count) == (9 * 256 + (4 + 1) * 32, 16)
-    leased = range(one.low, one.low + 32)
     with server.connect() as db:
         used = {made % 8192 for made, in db.execute("SELECT flake_next('si') FROM generate_series(1, 500)")}
     assert used == set(range(9 * 256 + 32, 9 * 256 + 64))
-    assert used.isdisjoint(leased)
-    # The database has half of the node's lots, and at least one.
-    assert lease(server, layout="si").reason == "exhausted"
 
 
 SMALL = """SELECT flake_create_layout('small', '{"epoch": "2020-01-01T00:00:00Z", "tick": "1ms", "fields": [
@@ -277,7 +301,7 @@ def test_a_node_with_fewer_ids_in_a_tick_than_parts_makes_none(own_servers):
     server.restart("flake.node_count=32")
     detail = "In each tick, this node has 1 worker with 4 sequence numbers each, which cannot be divided into 8 parts."
     hint = "Lower flake.node_count and restart the server, or use a layout with more worker or sequence bits."
-    for call in "flake_next('small')", "flake_batch('small', 2)", "flake_lease('small')":
+    for call in "flake_next('small')", "flake_batch('small', 2)":
         with pytest.raises(STATE) as error:
             server.sql(f"SELECT {call}")
         said = error.value.diag

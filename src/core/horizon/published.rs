@@ -43,7 +43,11 @@ pub fn publish<H: HorizonHost>(
             found => return (Change::Keep, found.map(|_| None)),
         };
         let is_new = add(&mut marks.published, new);
-        let change = if is_new { Change::Write(marks.encode(None), marks.last_value()) } else { Change::Keep };
+        let change = if is_new {
+            Change::Write(marks.encode(None), marks.last_value(), marks.turns.number())
+        } else {
+            Change::Keep
+        };
         (change, Ok(marks.published.last().map(|one| one.horizon)))
     })?;
     Ok(published?)

@@ -181,9 +181,9 @@ impl Layout {
         geometry.time_ordered && goes_on && geometry.worker.is_one_run() && in_order
     }
 
-    /// Returns whether a part of a node's IDs is kept for lessees. That takes a worker, IDs in the order of time, and ticks of a second
-    /// at most.
-    pub(crate) fn keeps_some_for_lessees(&self) -> bool {
+    /// Returns whether a node has eight parts of this layout, and not four. That takes a worker, IDs in the order of time, and ticks of
+    /// a second at most.
+    pub(crate) fn has_eight_parts(&self) -> bool {
         self.geometry.worker.width() > 0 && self.geometry.time_ordered && self.tick_length <= 1_000_000
     }
 

@@ -8,6 +8,7 @@ use super::bound::Bound;
 use super::marks::{Author, MAX_MARKS, MAX_PUBLISHED, Mark, Marks, Published, ROOM};
 use super::note::ExitNote;
 use super::used::{Free, Used};
+use crate::Turns;
 
 /// The size of a block in bytes, which fits into a page of PostgreSQL.
 pub const SIZE: usize = size_of::<Block>();
@@ -46,6 +47,7 @@ struct Body {
     above: I64,
     published_count: U64,
     published: [PublishedBytes; MAX_PUBLISHED],
+    turns: I64,
     /// Space for later versions, which this version copies unchanged.
     room: [u8; ROOM],
     listed: [MarkBytes; MAX_MARKS],
@@ -59,8 +61,7 @@ const _: () = assert!(SIZE == 8144);
 struct FileBytes {
     number: U64,
     part: [U32; 2],
-    wal_timeline: U32,
-    _zeros: [u8; 44],
+    _zeros: [u8; 48],
 }
 
 #[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
@@ -97,8 +98,6 @@ pub struct FilePart {
     pub number: u64,
     /// The part that wrote it, and the number of parts.
     pub part: (u32, u32),
-    /// The timeline of the WAL that the server writes.
-    pub wal_timeline: u32,
     /// The exit note, written by the last session that exited. There is none while sessions make IDs. It lies behind the two
     /// blocks.
     pub exit_note: Option<ExitNote>,
@@ -136,10 +135,11 @@ impl Marks {
         body.folded_until = self.folded.map_or(0, |folded| folded.until()).into();
         body.above = self.above.into();
         body.room = self.room;
-        if let Some(&FilePart { number, part, wal_timeline, .. }) = file {
+        body.turns = self.turns.number().into();
+        if let Some(&FilePart { number, part, .. }) = file {
             body.has_file = 1;
             let part = [part.0.into(), part.1.into()];
-            body.file = FileBytes { number: number.into(), part, wal_timeline: wal_timeline.into(), _zeros: [0; 44] };
+            body.file = FileBytes { number: number.into(), part, _zeros: [0; 48] };
         }
         let published = fill(&mut body.published, &self.published, |one| PublishedBytes {
             horizon: one.horizon.into(),
@@ -223,12 +223,12 @@ impl Marks {
                 .iter()
                 .map(|one| Published { horizon: one.horizon.get(), next: one.next_xid.get() })
                 .collect(),
+            turns: Turns::numbered(body.turns.get()),
             room: body.room,
         };
         let file = (body.has_file != 0).then(|| FilePart {
             number: body.file.number.get(),
             part: (body.file.part[0].get(), body.file.part[1].get()),
-            wal_timeline: body.file.wal_timeline.get(),
             exit_note: None,
         });
         Ok((marks, file))

@@ -5,7 +5,6 @@ use std::ops::Deref;
 use super::block::{SIZE, Unreadable};
 use super::line::Line;
 use super::note::NOTE;
-use super::pool::Lease;
 use super::slot::SlotProgress;
 use super::state::Ledger;
 use super::window::SharedWindow;
@@ -94,6 +93,9 @@ pub enum Fault {
     /// The page is unreadable.
     #[error("second page of sequence \"flake_mark\" {0}")]
     Page(Unreadable),
+    /// It is not known which turn the timeline before this one had.
+    #[error("turn of this server on timeline {0} is not known")]
+    Turn(u32),
 }
 
 /// A page that was read.
@@ -104,6 +106,8 @@ pub struct Page {
     /// If there is no page, such as after pg_upgrade: the sequence's last value, an instant that the last writer of the page has
     /// set.
     pub last_value: Option<i64>,
+    /// The same of the sequence with the turns.
+    pub turns: Option<i64>,
 }
 
 /// A decision about a page.
@@ -111,19 +115,17 @@ pub struct Page {
 pub enum Change {
     /// Leave the page as it is, because it contains the marks already.
     Keep,
-    /// Write these bytes, and set the sequence's last value to this instant.
-    Write(Vec<u8>, i64),
+    /// Write these bytes, and set the last values of the sequences to this instant and these turns.
+    Write(Vec<u8>, i64, i64),
 }
 
 /// The timeline of a server's WAL.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct Timeline {
     /// Its number.
     pub number: u32,
-    /// The turn by its history; by its number alone if the history is not known.
-    pub turn: u32,
-    /// Whether its history is known.
-    pub is_known: bool,
+    /// The timelines before it by its history file, the first one first; None if the file is missing or unreadable.
+    pub parents: Option<Vec<u32>>,
 }
 
 /// Services of the server that raise no error. Code that holds a lock calls only these, and the services of a [`Writer`].
@@ -148,8 +150,6 @@ pub trait Server {
 pub trait Writer: Deref<Target: Server> {
     /// An error of the file's reads and writes.
     type Error: From<Fault>;
-    /// The leases in shared memory.
-    fn leases(&mut self) -> &mut [Lease];
     /// Reads the file; None if it does not exist.
     fn read(&self) -> Result<Option<Vec<u8>>, Self::Error>;
     /// Writes one half of the file and flushes it. Returns false if the file does not exist.
@@ -184,8 +184,6 @@ pub trait Host: Server {
     fn try_writer(&mut self) -> Option<Self::Writer<'_>>;
     /// A transaction ID that has not been assigned yet.
     fn next_xid(&self) -> u64;
-    /// The ledger has begun on a timeline whose history is not known. May be interrupted.
-    fn history_is_unknown(&mut self, _timeline: u32) {}
     /// Tells the user that IDs can lie below IDs of an earlier primary, which made some up to an instant. May be interrupted.
     fn is_behind(&mut self, _until: i64) {}
 }

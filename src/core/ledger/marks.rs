@@ -7,6 +7,7 @@
 
 use super::bound::Bound;
 use super::used::Used;
+use crate::Turns;
 use crate::instant::BEGINNING;
 
 /// How many parts of nodes are listed. If there are more, the lowest marks are folded into one that counts for every part.
@@ -14,7 +15,7 @@ pub const MAX_MARKS: usize = 200;
 /// How many published horizons a page keeps.
 pub const MAX_PUBLISHED: usize = 12;
 /// Space for later versions, in bytes.
-pub const ROOM: usize = 192;
+pub const ROOM: usize = 184;
 
 /// The writer of a mark.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,6 +59,8 @@ pub struct Marks {
     pub bound: Bound,
     /// Horizons for standbys, the latest last.
     pub published: Vec<Published>,
+    /// The timeline of the last writer, and the one before it, with their turns.
+    pub turns: Turns,
     /// The space for later versions, copied unchanged.
     pub(super) room: [u8; ROOM],
 }
@@ -65,7 +68,8 @@ pub struct Marks {
 impl Default for Marks {
     fn default() -> Self {
         let (bound, room) = (Bound::NONE, [0; ROOM]);
-        Self { listed: Vec::new(), folded: None, above: BEGINNING, bound, published: Vec::new(), room }
+        let turns = Turns::NONE;
+        Self { listed: Vec::new(), folded: None, above: BEGINNING, bound, published: Vec::new(), turns, room }
     }
 }
 

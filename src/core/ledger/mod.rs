@@ -15,7 +15,6 @@ pub mod line;
 pub mod marks;
 pub mod note;
 pub mod part_time;
-pub mod pool;
 pub mod protocol;
 pub mod record;
 pub mod slot;

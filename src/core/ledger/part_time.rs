@@ -73,14 +73,14 @@ impl PartTime {
         new
     }
 
-    /// Returns the time with a window for a tick that contains `now` and ends at `tick_end`. The window ends at most `ahead` after the
+    /// Returns the time with a window for a tick that contains `now` and ends at `tick_end`. The window ends at most [`AHEAD`] after the
     /// clock.
     ///
     /// # Errors
     /// The instant to wait for.
-    pub fn granted(&self, now: i64, tick_end: i64, ahead: i64) -> Result<Self, i64> {
+    pub fn granted(&self, now: i64, tick_end: i64) -> Result<Self, i64> {
         let mut new = *self;
-        let until = now.saturating_add(ahead);
+        let until = now.saturating_add(AHEAD);
         if let Some(open) = self.window.filter(|open| now < open.until) {
             if now < open.from {
                 return Err(open.from);
@@ -105,7 +105,7 @@ impl PartTime {
         }
         let until = until.min(free.to);
         new.window = Some(Window { from: now, until, skip: free.to });
-        new.count(self.used.leaving(now).with(now, until).forgetting(now, ahead + FAR));
+        new.count(self.used.leaving(now).with(now, until).forgetting(now, AHEAD + FAR));
         Ok(new)
     }
 

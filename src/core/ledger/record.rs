@@ -48,9 +48,10 @@ pub fn store<W: Writer>(writer: &W, ledger: &Ledger, others: &Marks) -> Result<(
     marks.bound = ledger.horizons.bound;
     marks.above = marks.above.max(ledger.time.above);
     marks.unite(others, part);
-    ledger.marks().for_each(|mark| marks.set(mark));
+    marks.set(ledger.mark());
+    marks.turns = ledger.turns;
     let number = state.number + 1;
-    let file = FilePart { number, part, wal_timeline: ledger.wal_timeline, exit_note: None };
+    let file = FilePart { number, part, exit_note: None };
     let mut bytes = marks.encode(Some(&file));
     bytes.resize(HALF, 0);
     let checksum = checksum(&bytes);

@@ -4,11 +4,10 @@ use super::block::FilePart;
 use super::bound::{Bound, Horizons};
 use super::marks::{Author, Mark, Marks};
 use super::part_time::{AHEAD, PartTime};
-use super::pool::Pool;
 use super::used::Used;
 use super::window::Window;
 use crate::instant::BEGINNING;
-use crate::{Node, PARTS, Part};
+use crate::{Node, Part, Turns};
 
 /// The facts when a ledger begins, after a start or a promotion.
 #[derive(Debug)]
@@ -19,10 +18,8 @@ pub struct Facts<'a> {
     pub started_at: Option<i64>,
     /// The node in force.
     pub node: Node,
-    /// The timeline of the WAL, and its turn.
-    pub wal_timeline: u32,
-    /// The turn of that timeline by its history.
-    pub turn: u32,
+    /// The timeline of the WAL and the one before it, with their turns.
+    pub turns: Turns,
     /// Identifies the run of the operating system.
     pub boot: Option<u64>,
     /// Random numbers other than 0, for an incarnation and for the start.
@@ -37,29 +34,25 @@ pub struct Facts<'a> {
 pub struct Ledger {
     /// The writer of this server's marks.
     pub me: Author,
-    /// The timeline of the WAL on which the ledger began.
-    pub wal_timeline: u32,
-    /// Whether it began on a new timeline, under which nobody has leased anything yet.
+    /// The timeline of the WAL on which the ledger began and the one before it, with their turns.
+    pub turns: Turns,
+    /// Whether it began on a new timeline, before its first window.
     pub is_promoted: bool,
     /// The start whose exit note gave time back, and what that start had used including that time. Its pages still say so, and without
     /// this they would take the time back, so that the first ID after each restart would wait for it.
     given_back: Option<(u32, Used)>,
-    /// The time of the sessions' part.
+    /// The time of the server's part.
     pub time: PartTime,
     /// This server's knowledge of horizons.
     pub horizons: Horizons,
-    /// The pool of lessees.
-    pub pool: Pool,
 }
 
 impl Ledger {
     /// Begins the ledger after a start or a promotion.
     pub fn begin(known: &Facts<'_>) -> Self {
-        let of_file = known.file.filter(|(_, file)| file.wal_timeline == known.wal_timeline);
-        // On one timeline the turn stays, even if the history cannot be read any more.
-        let turn = of_file.map_or(known.turn, |(_, file)| file.part.0 % PARTS);
-        let part = Part::of_sessions(known.node, turn).number();
-        let of_lessees = Part::of_lessees(known.node, turn).number();
+        let turn = known.turns.last.map_or(0, |last| last.turn);
+        let of_file = known.file.filter(|(marks, _)| marks.turns == known.turns);
+        let part = Part::in_turn(known.node, turn).number();
         let own = of_file.and_then(|(marks, file)| marks.of(file.part));
         let incarnation = own.map_or(known.chance.0, |own| own.by.incarnation);
         let me = Author { part, incarnation, start: known.chance.1 };
@@ -75,16 +68,15 @@ impl Ledger {
         let known_since = known.started_at.unwrap_or(known.now).saturating_add(1);
         Self {
             me,
-            wal_timeline: known.wal_timeline,
+            turns: known.turns,
             is_promoted: known.file.is_some() && of_file.is_none(),
             given_back,
             time: PartTime::begin(used, above, if known.file.is_some() { BEGINNING } else { known_since }),
             horizons: Horizons::begin(incarnation, bound, left.map(|(_, note)| note.free_from)),
-            pool: Pool::begin(Author { part: of_lessees, ..me }, above, known.file.map(|(marks, _)| marks)),
         }
     }
 
-    /// The part of the server's sessions.
+    /// The server's part.
     pub fn part(&self) -> Part {
         Part::numbered(self.me.part)
     }
@@ -97,7 +89,6 @@ impl Ledger {
         Self {
             time: self.time.having_read(&found, marks.above),
             horizons: self.horizons.with(marks.bound, is_own),
-            pool: self.pool.having_read(marks),
             ..*self
         }
     }
@@ -106,11 +97,8 @@ impl Ledger {
     /// primary before its first window, and its clock is behind that. An earlier primary's mark was up to [`AHEAD`] ahead of its IDs.
     pub fn behind(&self, page: &Marks, now: i64) -> Option<i64> {
         let is_first = self.is_promoted && self.time.era == 0 && self.time.window.is_none();
-        // Lessees' parts have rows of this server's data too, but their marks are a minute ahead.
-        let is_of_node = |mark: &&Mark| {
-            let part = Part::numbered(mark.by.part);
-            part.node() == self.part().node() && part.is_of_sessions() && mark.by.part != self.me.part
-        };
+        let is_of_node =
+            |mark: &&Mark| Part::numbered(mark.by.part).node() == self.part().node() && mark.by.part != self.me.part;
         let until = page.listed().iter().filter(is_of_node).map(|mark| mark.used.until().saturating_sub(AHEAD)).max();
         until.filter(|&until| is_first && until > now)
     }
@@ -120,7 +108,7 @@ impl Ledger {
     /// # Errors
     /// The instant to wait for.
     pub fn granted(&self, now: i64, tick_end: i64) -> Result<Self, i64> {
-        Ok(self.with_time(self.time.granted(now, tick_end, AHEAD)?))
+        Ok(self.with_time(self.time.granted(now, tick_end)?))
     }
 
     /// Like [`PartTime::gone_back`].
@@ -140,11 +128,11 @@ impl Ledger {
         new
     }
 
-    /// Returns the ledger with the clock accepted although later IDs, horizons or leases exist. Returns the ledger unchanged if IDs
-    /// can be made and leased at the current instant anyway.
+    /// Returns the ledger with the clock accepted although later IDs or horizons exist. Returns the ledger unchanged if IDs can
+    /// be made at the current instant anyway.
     #[must_use]
     pub fn accepted(&self, now: i64) -> Self {
-        let mut new = Self { pool: self.pool.accepted(now), ..*self };
+        let mut new = *self;
         if !self.time.is_open_at(now) || now < self.horizons.announced() {
             // No ID is made in the new era before the page of its database says that horizons were recalled.
             new.time = self.time.accepted(now);
@@ -156,7 +144,7 @@ impl Ledger {
     /// Returns the ledger that uses no tick that begins before an instant, or the ledger unchanged if it uses none anyway.
     #[must_use]
     pub fn starting_above(&self, instant: i64) -> Self {
-        Self { time: self.time.starting_above(instant), pool: self.pool.starting_above(instant), ..*self }
+        Self { time: self.time.starting_above(instant), ..*self }
     }
 
     /// Returns the ledger of a server whose sessions ask for horizons: the time that it grants binds other servers.
@@ -166,24 +154,19 @@ impl Ledger {
         self.with_time(self.time)
     }
 
-    /// The marks of this server: the one of its lessees, and the one of its sessions.
-    pub fn marks(&self) -> impl Iterator<Item = Mark> {
-        let own = Mark { by: self.me, used: self.time.used };
-        self.pool.mark().into_iter().chain([own])
+    /// The mark of this server.
+    pub const fn mark(&self) -> Mark {
+        Mark { by: self.me, used: self.time.used }
     }
 
     /// Returns whether marks contain everything that this server must tell others.
-    pub fn is_in(&self, marks: &Marks, now: i64) -> bool {
-        marks.have(&Mark { by: self.me, used: self.time.used })
-            && self.time.above <= marks.above
-            && self.horizons.are_in(marks.bound)
-            && self.pool.is_in(marks, now)
+    pub fn is_in(&self, marks: &Marks) -> bool {
+        marks.have(&self.mark()) && self.time.above <= marks.above && self.horizons.are_in(marks.bound)
     }
 
     /// Returns whether the ledger knows all used time of these marks.
     pub fn knows(&self, marks: &Marks) -> bool {
-        let new = self.having_read(marks);
-        (new.time.used, new.pool.time.used) == (self.time.used, self.pool.time.used)
+        self.having_read(marks).time.used == self.time.used
     }
 
     /// Returns an instant up to `now` below which no ID is made any more, even if the clock is set back before the next start. The

@@ -4,6 +4,7 @@ use flake_core::ledger::block::{FilePart, SIZE, Unreadable};
 use flake_core::ledger::bound::Bound;
 use flake_core::ledger::marks::{Author, MAX_MARKS, MAX_PUBLISHED, Mark, Marks, Published, ROOM};
 use flake_core::ledger::used::{Free, Used};
+use flake_core::{Turn, Turns};
 use proptest::prelude::*;
 use twox_hash::XxHash3_64;
 
@@ -32,7 +33,9 @@ fn some() -> (Marks, FilePart) {
     marks.above = 12345;
     marks.bound = Bound { recalls: 4, instant: -5, incarnation: 77 };
     marks.published = vec![Published { horizon: -9, next: 1 << 33 }; MAX_PUBLISHED];
-    (marks, FilePart { number: 42, part: (3, 1000), wal_timeline: 3, exit_note: None })
+    let turn = |timeline, turn| Some(Turn { timeline, turn });
+    marks.turns = Turns { before: turn(3, 3), last: turn((1 << 29) - 1, 0) };
+    (marks, FilePart { number: 42, part: (3, 1000), exit_note: None })
 }
 
 #[test]
@@ -117,7 +120,8 @@ proptest! {
         above in any::<i64>(),
         bound in (any::<u32>(), any::<i64>(), any::<u32>()),
         folded in prop::option::of(any::<i64>()),
-        file in prop::option::of((any::<u64>(), any::<u32>(), any::<u32>(), any::<u32>())),
+        turns in 0..1_i64 << 62,
+        file in prop::option::of((any::<u64>(), any::<u32>(), any::<u32>())),
     ) {
         let mut marks = folded.map_or_else(Marks::default, |until| Marks::of_all(Used::before(until)));
         for (part, count, incarnation, start, until) in listed {
@@ -125,7 +129,8 @@ proptest! {
         }
         marks.above = above;
         marks.bound = Bound { recalls: bound.0, instant: bound.1, incarnation: bound.2 };
-        let file = file.map(|(number, part, count, wal_timeline)| FilePart { number, part: (part, count), wal_timeline, exit_note: None });
+        marks.turns = Turns::numbered(turns);
+        let file = file.map(|(number, part, count)| FilePart { number, part: (part, count), exit_note: None });
         prop_assert_eq!(Marks::decode(&marks.encode(file.as_ref())), Ok((marks, file)));
     }
 

@@ -61,9 +61,9 @@ fn sources() -> Vec<Source> {
     generating().map(of_layout).chain(snos).collect()
 }
 
-/// The lanes of the part that sessions of a node have in a turn.
+/// The lanes of the part that a node has in a turn.
 fn lanes_of(source: &Source, (id, nodes): (u32, u32), turn: u32, slots: u32) -> Result<Lanes, Error> {
-    (source.lanes)(Part::of_sessions(Node::new(id, nodes).unwrap(), turn), slots)
+    (source.lanes)(Part::in_turn(Node::new(id, nodes).unwrap(), turn), slots)
 }
 
 fn end(numbers: Numbers) -> u64 {
@@ -128,7 +128,7 @@ fn no_two_sessions_of_a_deployment_have_the_same_number() {
 }
 
 /// Makes all IDs of a tick for each layout with different fields, except for layouts with too many, and checks that all are
-/// different. A session of each lane takes them by the words of its part. Lessees have all IDs of theirs.
+/// different. A session of each lane takes them by the words of its part.
 #[test]
 fn each_number_of_each_part_is_another_id() {
     let mut seen = HashSet::new();
@@ -147,10 +147,7 @@ fn each_number_of_each_part_is_another_id() {
             let mut makers = vec![false; all as usize];
             let of_node = |node| (0..TURNS).map(move |turn| (Node::new(node, nodes).unwrap(), turn));
             for (node, turn) in (0..nodes).flat_map(of_node) {
-                if layout.composition().is_ok() {
-                    made += take_whole(layout, Part::of_lessees(node, turn), &mut makers);
-                }
-                let lanes = Lanes::new(layout, Part::of_sessions(node, turn)).unwrap();
+                let lanes = Lanes::new(layout, Part::in_turn(node, turn)).unwrap();
                 let words = OwnWords::new(&lanes, layout.rule);
                 let begins = Start { free_from: start, resumed: None };
                 let generator = |lane| Generator::start(layout, &lanes, lane, begins);
@@ -175,18 +172,6 @@ fn each_number_of_each_part_is_another_id() {
     }
     assert!(made > 100_000_000, "{made}");
     println!("{made} IDs");
-}
-
-/// Takes all IDs of a part. Returns how many there are.
-fn take_whole(layout: &Layout, part: Part, makers: &mut [bool]) -> u64 {
-    let (workers, sequences) = part.numbers(layout).unwrap();
-    for worker in workers.first..end(workers) {
-        for number in sequences.first..end(sequences) {
-            let is_taken = std::mem::replace(&mut makers[(worker * layout.sequences() + number) as usize], true);
-            assert!(!is_taken, "{worker} and {number} of {} in {part:?}", layout.name());
-        }
-    }
-    workers.count * sequences.count
 }
 
 /// Makes all IDs that a session can make at an instant. Each must be new. Returns how many there are, and when to ask again in

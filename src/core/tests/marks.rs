@@ -31,9 +31,9 @@ fn a_mark_concerns_its_part_and_parts_of_other_divisions() {
         (by(1, 16, 5, 0), 1000),
         (by(1, 16, 6, 8), 1000),
         (by(1, 16, 6, 9), 1000),
-        // Another turn of the same node, its lessees, and another node.
+        // Other turns of the same node, and another node.
         (by(2, 16, 6, 8), i64::MIN),
-        (by(5, 16, 5, 8), i64::MIN),
+        (by(3, 16, 5, 8), i64::MIN),
         (by(9, 16, 6, 8), i64::MIN),
         // Under another number of nodes, any part may have had any worker.
         (by(1, 32, 5, 8), 1000),

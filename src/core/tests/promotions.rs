@@ -2,19 +2,19 @@
 
 use std::collections::HashSet;
 
-use flake_core::ledger::host::Server;
-use flake_core::ledger::marks::{Author, Mark};
+use flake_core::ledger::host::{Fault, Server};
+use flake_core::ledger::marks::Author;
 use flake_core::ledger::part_time::{AHEAD, FAR};
 use flake_core::ledger::protocol::{self, Grant};
 use flake_core::ledger::record::newest;
 use flake_core::ledger::state::{Facts, Ledger};
 use flake_core::ledger::used::Used;
-use flake_core::{Answer, Lanes, Layout, Part, Place, Resumable, built_in};
+use flake_core::{Answer, Lanes, Layout, Part, Place, Resumable, TURNS, built_in};
 
 mod alone;
 mod facts;
-use alone::{Alone, HOUR, NOON, SECOND};
-use facts::{ME, PART, facts, file, node, of};
+use alone::{Alone, HOUR, NOON, SECOND, Trouble};
+use facts::{ME, PART, facts, file, node, of, on};
 
 #[test]
 fn a_new_timeline_has_another_part_and_the_same_one_keeps_its_part() {
@@ -25,38 +25,16 @@ fn a_new_timeline_has_another_part_and_the_same_one_keeps_its_part() {
         (ledger.part(), ledger.is_promoted)
     };
     for turn in 0..4 {
-        let told = Facts { turn, ..facts(Some(&known)) };
-        assert_eq!(part(told), (Part::of_sessions(node(0, 2), 1), false), "the turn in the file counts");
-        let promoted = Facts { wal_timeline: 2, turn, ..facts(Some(&known)) };
-        assert_eq!(part(promoted), (Part::of_sessions(node(0, 2), turn), true));
+        assert_eq!(part(facts(Some(&known))), (Part::in_turn(node(0, 2), 1), false));
+        let promoted = Facts { turns: on(2, turn), ..facts(Some(&known)) };
+        assert_eq!(part(promoted), (Part::in_turn(node(0, 2), turn), true));
         // The first file of a server.
-        assert_eq!(part(Facts { turn, ..facts(None) }), (Part::of_sessions(node(0, 2), turn), false));
-        assert_eq!(part(Facts { turn, wal_timeline: 2, ..facts(None) }), (Part::of_sessions(node(0, 2), turn), false));
+        assert_eq!(part(Facts { turns: on(1, turn), ..facts(None) }), (Part::in_turn(node(0, 2), turn), false));
         // The turn is the timeline's, and so it stays when the number or the count of nodes changes.
         for own in [node(1, 2), node(0, 3), node(2, 3)] {
-            assert_eq!(part(Facts { node: own, turn, ..facts(Some(&known)) }), (Part::of_sessions(own, 1), false));
+            assert_eq!(part(Facts { node: own, ..facts(Some(&known)) }), (Part::in_turn(own, 1), false));
         }
     }
-}
-
-/// The lessees of a server have the part of its turn.
-#[test]
-fn the_ledger_of_lessees_has_the_part_of_the_same_turn() {
-    let mut marks = of(ME, Used::before(NOON));
-    marks.set(Mark { by: Author { part: (5, 16), ..ME }, used: Used::before(NOON + 70 * SECOND) });
-    marks.set(Mark { by: Author { part: (6, 16), ..ME }, used: Used::before(NOON + 90 * SECOND) });
-    let known = file(marks, None);
-    let begun = |facts| {
-        let ledger = Ledger::begin(&facts);
-        let used = ledger.pool.time.used;
-        let Mark { by, .. } = ledger.pool.extended(NOON + HOUR).unwrap().mark().unwrap();
-        let part = Part::of_lessees(node(0, 2), ledger.part().turn()).number();
-        assert_eq!(by, Author { part, ..ledger.me });
-        used.until()
-    };
-    assert_eq!(begun(facts(Some(&known))), NOON + 70 * SECOND);
-    assert_eq!(begun(Facts { wal_timeline: 2, turn: 2, ..facts(Some(&known)) }), NOON + 90 * SECOND);
-    assert_eq!(begun(Facts { wal_timeline: 3, turn: 3, ..facts(Some(&known)) }), i64::MIN);
 }
 
 /// However far ahead it is, and whoever wrote it.
@@ -66,18 +44,15 @@ fn a_mark_of_another_part_does_not_concern_a_ledger() {
     for part in (0..16).filter(|part| *part != PART.0) {
         let others = of(Author { part: (part, 16), incarnation: 9, start: 8 }, Used::before(NOON + HOUR));
         let read = opened.having_read(&others);
-        assert_eq!((read.me, read.time, read.horizons), (opened.me, opened.time, opened.horizons), "{part}");
-        let of_lessees = Part::of_lessees(node(0, 2), 1).number().0;
-        assert_eq!(read.pool != opened.pool, part == of_lessees, "{part}");
+        assert_eq!(read, opened, "{part}");
     }
 }
 
-/// A lease lasts for a minute, so the mark of lessees is that far ahead of a clock that is right.
 #[test]
-fn only_ids_of_an_earlier_primarys_sessions_show_that_the_clock_is_behind() {
+fn only_ids_of_an_earlier_primary_show_that_the_clock_is_behind() {
     let known = file(of(ME, Used::before(NOON)), None);
-    let new = Ledger::begin(&Facts { wal_timeline: 2, turn: 2, ..facts(Some(&known)) });
-    for part in 0..16 {
+    let new = Ledger::begin(&Facts { turns: on(2, 2), ..facts(Some(&known)) });
+    for part in (0..2).flat_map(|id| (0..TURNS).map(move |turn| Part::in_turn(node(id, 2), turn).number().0)) {
         let page = of(Author { part: (part, 16), ..ME }, Used::before(NOON + HOUR));
         let is_earlier = [0, 1, 3].contains(&part);
         assert_eq!(new.behind(&page, NOON), is_earlier.then_some(NOON + HOUR - AHEAD), "{part}");
@@ -272,4 +247,67 @@ fn ids_after_pg_upgrade_are_above_the_last_value() {
     let promoted = standby(&new).promoted();
     let marks = protocol::marks_of(&promoted.page).unwrap();
     assert_eq!(marks.used_for(Author { part: (2, 16), ..ME }, None).until(), last_value);
+}
+
+/// pg_upgrade begins with timeline 1 again. The old cluster's primary of timeline 1 may still run.
+#[test]
+fn a_cluster_that_was_upgraded_after_a_promotion_takes_another_turn() {
+    let (old, _) = primary();
+    let mut successor = standby(&old).promoted();
+    let _ = session(&mut successor);
+    protocol::record_mark(&mut successor).unwrap();
+    let mut new = Alone::new();
+    (new.page.last_value, new.page.turns) = (successor.page.last_value, successor.page.turns);
+    new.at(NOON + HOUR);
+    assert_eq!(protocol::part(&mut new).unwrap().turn(), 3);
+    // The next promotion is to timeline 2, as the first one was.
+    protocol::record_mark(&mut new).unwrap();
+    let mut next = standby(&new).promoted();
+    assert_eq!(protocol::part(&mut next).unwrap().turn(), 0);
+}
+
+/// The history is lost. The file or the page says which turn the timeline before had, or a superuser accepts the turn.
+#[test]
+fn without_a_history_the_turn_is_recorded_accepted_or_unknown() {
+    let (mut old, _) = primary();
+    protocol::record_mark(&mut old).unwrap();
+    let on_5 = |of: &Alone| {
+        let mut new = standby(of);
+        new.timelines = vec![1, 5];
+        new
+    };
+    let turn = |mut server: Alone| protocol::part(&mut server).map(Part::turn);
+    assert_eq!(turn(on_5(&old)), Ok(2));
+    let unknown = || {
+        let mut new = on_5(&old);
+        new.has_history = false;
+        new
+    };
+    assert_eq!(turn(unknown()), Err(Trouble::Fault(Fault::Turn(5))));
+    // The file's record is lost too, and the history is cut short.
+    let cut = |has_file: bool| {
+        let mut new = on_5(&old);
+        new.timelines = vec![5, 6];
+        if !has_file {
+            new.file.replace(None);
+        }
+        new
+    };
+    assert_eq!(turn(cut(true)), Err(Trouble::Fault(Fault::Turn(6))));
+    assert_eq!(turn(cut(false)), Err(Trouble::Fault(Fault::Turn(6))));
+    let mut accepted = unknown();
+    let new = protocol::accept_turn(&mut accepted).unwrap();
+    assert_ne!(new, 1, "the turn of the old primary");
+    // It is recorded: neither a restart nor a lost file changes it.
+    let restarted = accepted.restarted();
+    for has_file in [true, false] {
+        let mut again = standby(&restarted);
+        again.has_history = false;
+        if !has_file {
+            again.file.replace(None);
+        }
+        assert_eq!(protocol::part(&mut again).map(Part::turn), Ok(new));
+    }
+    // With a whole history there is nothing to accept.
+    assert_eq!(protocol::accept_turn(&mut on_5(&old)), Ok(2));
 }

@@ -121,7 +121,7 @@ impl Cluster {
             time: NOON,
             offset: 0,
             stepped: NOON,
-            before: Page { bytes: None, last_value: None },
+            before: Page { bytes: None, last_value: None, turns: None },
             written: NOON,
             copied: None,
             shown: [i64::MIN; TURNS as usize],

@@ -10,7 +10,7 @@ use flake_core::ledger::used::Used;
 use proptest::prelude::*;
 
 mod facts;
-use facts::{ME, NOON, PART, SECOND, facts, file, node, of};
+use facts::{ME, NOON, PART, SECOND, facts, file, node, of, on};
 
 const HOUR: i64 = 3600 * SECOND;
 
@@ -74,10 +74,10 @@ fn an_exit_note_gives_back_the_end_of_the_window() {
     assert_eq!(until(Facts { boot: None, ..again(&noted) }), NOON + AHEAD);
     assert_eq!(until(Facts { node: node(0, 3), ..again(&noted) }), NOON + AHEAD, "another number of nodes");
     // Nobody has used anything of these parts.
-    assert_eq!(until(Facts { wal_timeline: 2, turn: 2, ..again(&noted) }), i64::MIN);
+    assert_eq!(until(Facts { turns: on(2, 2), ..again(&noted) }), i64::MIN);
     assert_eq!(until(Facts { node: node(1, 2), ..again(&noted) }), i64::MIN);
     // The same turn after four promotions: what the file knows counts as used, and the note does not count.
-    assert_eq!(until(Facts { wal_timeline: 5, turn: 1, ..again(&noted) }), NOON + AHEAD);
+    assert_eq!(until(Facts { turns: on(5, 1), ..again(&noted) }), NOON + AHEAD);
 }
 
 #[test]
@@ -89,7 +89,7 @@ fn a_file_of_the_same_timeline_keeps_its_incarnation() {
     assert_eq!(me(Facts { node: node(1, 2), ..facts(Some(&known)) }), Author { part: (9, 16), incarnation: 5, start });
     assert_eq!(me(facts(None)), Author { part: PART, incarnation: 50, start });
     // A promotion draws a new incarnation.
-    assert_eq!(me(Facts { wal_timeline: 2, ..facts(Some(&known)) }).incarnation, 50);
+    assert_eq!(me(Facts { turns: on(2, 1), ..facts(Some(&known)) }).incarnation, 50);
     // A server that takes over a number keeps its incarnation, although its file has the other server's marks.
     let mut both = known.0;
     both.set(Mark { by: Author { part: (9, 16), incarnation: 6, start: 8 }, used: Used::before(NOON) });
@@ -225,12 +225,9 @@ fn granted_time_binds_other_servers_once_horizons_are_asked_for() {
     let quiet = open();
     assert_eq!(quiet.horizons.bound, Bound::NONE);
     let mut page = of(quiet.me, quiet.time.used);
-    assert!(
-        quiet.is_in(&page, NOON) && !quiet.binding().is_in(&page, NOON),
-        "the page does not say that horizons bind"
-    );
+    assert!(quiet.is_in(&page) && !quiet.binding().is_in(&page), "the page does not say that horizons bind");
     page.bound = quiet.binding().horizons.bound;
-    assert!(quiet.binding().is_in(&page, NOON), "the page with the bound must contain everything");
+    assert!(quiet.binding().is_in(&page), "the page with the bound must contain everything");
     assert_eq!(until(&quiet.binding()), (NOON + AHEAD, ME.incarnation));
     let later = quiet.binding().granted(NOON + HOUR, NOON + HOUR + 1).unwrap();
     assert_eq!(until(&later), (NOON + HOUR + AHEAD, ME.incarnation));

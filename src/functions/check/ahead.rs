@@ -14,7 +14,7 @@ use crate::postgres::queries::Queries;
 use crate::postgres::relation;
 use crate::postgres::timestamptz::to_text;
 
-/// In microseconds: neither clocks of other servers nor leases are so far ahead.
+/// In microseconds: clocks of other servers are not so far ahead.
 const FAR: i64 = 3_600_000_000;
 
 /// The name of table $1 and an index that finds the greatest value of its column $2, with operators of family $3, if the caller may

@@ -34,7 +34,7 @@ impl Source {
         Self {
             ticks: source.ticks(),
             last_ordered,
-            lanes: Box::new(move |node| source.lanes(Part::of_sessions(node, 0), slot::count())),
+            lanes: Box::new(move |node| source.lanes(Part::in_turn(node, 0), slot::count())),
         }
     }
 

@@ -4,7 +4,6 @@ mod ahead;
 mod finding;
 mod keys;
 mod layouts;
-mod leases;
 mod memory;
 mod node;
 mod uses;
@@ -13,7 +12,6 @@ use pgrx::prelude::*;
 
 use self::finding::Finding;
 use self::layouts::Layouts;
-use self::leases::leases;
 use self::memory::{library, marks, upgrade};
 use self::node::{fault, node_number, node_settings, turn};
 use self::uses::Uses;
@@ -45,7 +43,6 @@ fn flake_check() -> TableIterator<
         ("pg_upgrade", status.as_ref().map_or_else(unknown, |_| upgrade())),
         ("library", library()),
         ("keys", keys::secrets(&uses.keys)),
-        ("leases", status.as_ref().map_or_else(unknown, |status| leases(status.ledger.as_ref(), clock::now()))),
         ("turn", status.as_ref().map_or_else(unknown, |_| turn())),
     ];
     TableIterator::new(findings.map(|(check, Finding { ok, detail, hint })| (check, ok, detail, hint)))

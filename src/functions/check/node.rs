@@ -1,7 +1,6 @@
 //! Checks of the node's number.
 
-use flake_core::Node;
-use flake_core::ledger::host::Timeline;
+use flake_core::{Node, Turn};
 use pgrx::prelude::*;
 use pgrx::spi::SpiError;
 
@@ -52,23 +51,18 @@ fn others() -> Vec<String> {
     counted.into_iter().flatten().collect()
 }
 
-/// Says which turn the server has, and whether the history of its WAL's timeline, from which the turn follows, is known.
+/// Says which turn the server has.
 pub fn turn() -> Finding {
-    let Some((Timeline { number: timeline, is_known, .. }, in_force)) = ledger::turn() else {
-        return Finding::fine("A standby makes no IDs, and has a turn from its promotion on.");
-    };
-    if !is_known {
-        return Finding::wrong(
-            format!(
-                "The history of timeline {timeline} is not known, so an earlier primary may have this server's turn."
-            ),
-            "Make sure that no earlier primary of these data makes IDs any more, or give this server a flake.node_id of its own.",
-        );
+    match ledger::turn() {
+        None => Finding::fine("A standby makes no IDs, and has a turn from its promotion on."),
+        Some(Err(error)) => Finding::from(&error),
+        Some(Ok((Turn { timeline, turn }, true))) => {
+            Finding::fine(format!("This server has turn {turn} of 0 to 3, on timeline {timeline}."))
+        }
+        Some(Ok((Turn { timeline, turn }, false))) => Finding::fine(format!(
+            "From the first ID on, this server has turn {turn} of 0 to 3, on timeline {timeline}."
+        )),
     }
-    Finding::fine(match in_force {
-        Some(turn) => format!("This server has turn {turn} of 0 to 3, on timeline {timeline}."),
-        None => format!("The first ID decides this server's turn on timeline {timeline}."),
-    })
 }
 
 /// Finds settings that wait for a restart, that are invalid, or that this session cannot see.

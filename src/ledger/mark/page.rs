@@ -20,6 +20,8 @@ const SCHEMA: &CStr = c"flake_internal";
 const SEQUENCE: &CStr = c"flake_mark";
 /// The sequence that has a copy of flake_mark's last value.
 const COPY: &CStr = c"flake_mark_until";
+/// The sequence with the turns of the page, and the sequence that has a copy of its last value.
+const TURNS: [&CStr; 2] = [c"flake_turns", c"flake_turns_copy"];
 /// How far ahead of the clock a sequence's last value can be a mark, in microseconds. A later value was set by somebody.
 const MAX_LAST_VALUE_AHEAD: i64 = 3_600_000_000;
 
@@ -76,7 +78,7 @@ pub fn read() -> Result<Page, Error> {
         if !recovery::is_in_progress() {
             flush(lsn);
         }
-        return Ok(Page { bytes: Some(bytes), last_value: None });
+        return Ok(Page { bytes: Some(bytes), last_value: None, turns: None });
     }
     for ignored in page.last_values(COPY).into_iter().flatten().filter(|&value| !is_sane(value)) {
         if !HAS_WARNED.replace(true) {
@@ -87,7 +89,7 @@ pub fn read() -> Result<Page, Error> {
             );
         }
     }
-    Ok(Page { bytes: None, last_value: last_value(&page) })
+    Ok(Page { bytes: None, last_value: last_value(&page), turns: turns(&page) })
 }
 
 /// Returns the instant that is known if pg_upgrade has left the page behind.
@@ -95,11 +97,16 @@ fn last_value(page: &SequencePage) -> Option<i64> {
     page.last_values(COPY).into_iter().flatten().filter(|&value| is_sane(value)).max()
 }
 
+/// Returns the turns that are known if pg_upgrade has left the page behind. The replication of sequences overwrites the logged sequence.
+fn turns(page: &SequencePage) -> Option<i64> {
+    TURNS.into_iter().rev().find_map(|name| page.sibling(name)?.last_value())
+}
+
 /// Returns the end of all time in this database's marks, and the instant that pg_upgrade would keep; None if there is no page.
 pub fn used_until() -> Result<Option<(i64, Option<i64>)>, Error> {
     let page = open()?;
     let Some((bytes, _)) = page.read(&hint()?.buffer) else { return Ok(None) };
-    let marks = marks_of(&Page { bytes: Some(bytes), last_value: None })?;
+    let marks = marks_of(&Page { bytes: Some(bytes), last_value: None, turns: None })?;
     Ok(Some((marks.last_value(), last_value(&page))))
 }
 
@@ -110,15 +117,27 @@ fn is_sane(last_value: i64) -> bool {
 /// Locks the page, calls `change` with its content, applies the change, and waits until it is on disk.
 pub fn change<R>(change: impl FnOnce(&Page) -> (Change, R)) -> Result<R, Error> {
     let page = open()?;
-    let last_value = last_value(&page);
-    let (lsn, result) = page.change(COPY, |bytes| {
-        let last_value = last_value.filter(|_| bytes.is_none());
-        match change(&Page { bytes, last_value }) {
+    let (last_value, turns) = (last_value(&page), turns(&page));
+    let mut written = None;
+    let (mut lsn, result) = page.change(COPY, |bytes| {
+        let (last_value, turns) = if bytes.is_none() { (last_value, turns) } else { (None, None) };
+        match change(&Page { bytes, last_value, turns }) {
             (Change::Keep, result) => (None, result),
             // pg_upgrade and replication set the value by setval, which refuses values below 1.
-            (Change::Write(bytes, last_value), result) => (Some((bytes, last_value.max(1))), result),
+            (Change::Write(bytes, last_value, turns), result) => {
+                written = Some(turns.max(1));
+                (Some((bytes, last_value.max(1))), result)
+            }
         }
     });
+    for turns in written {
+        lsn = TURNS
+            .into_iter()
+            .filter_map(|name| page.sibling(name)?.set_last_value(turns))
+            .chain([lsn])
+            .max()
+            .unwrap_or(lsn);
+    }
     flush(lsn);
     Ok(result)
 }

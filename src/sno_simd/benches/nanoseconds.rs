@@ -19,7 +19,7 @@ fn time(mut operation: impl FnMut(u64)) -> f64 {
 /// millisecond for so many IDs.
 fn generator<S: IdSource>(source: S, ids: u64, argument: S::Argument) -> impl FnMut(u64) {
     let start = source.ticks().start_of(1_000_000);
-    let lanes = source.lanes(Part::of_sessions(Node::new(0, 1).unwrap(), 0), 122).unwrap();
+    let lanes = source.lanes(Part::in_turn(Node::new(0, 1).unwrap(), 0), 122).unwrap();
     let words = OwnWords::new(&lanes, source.rule());
     let mut generator = Generator::start(source, &lanes, 3, Start { free_from: start, resumed: None });
     let mut asked = 0;

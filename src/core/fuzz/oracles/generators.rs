@@ -15,7 +15,7 @@ pub fn never_repeat(layout: &Layout, other: &Layout, choices: &mut Choices<'_>) 
     let are_whole = choices.flag();
     let parts = places.map(|(number, _)| {
         let (node, turn) = (Node::new(number % nodes, nodes).unwrap(), number / nodes);
-        if are_whole { Part::whole(node) } else { Part::of_sessions(node, turn) }
+        if are_whole { Part::whole(node) } else { Part::in_turn(node, turn) }
     });
     let lanes = parts.map(|part| Lanes::new(layout, part));
     let [Ok(one), Ok(two)] = lanes else { return };

@@ -14,7 +14,7 @@
 //! 4. A server counts its own part's mark, whoever wrote it, the folded mark, and marks made under another number of parts, because
 //!    their workers may overlap with its own.
 //! 5. An old primary may still run after a promotion. So the ledger has a [part](crate::Part) of the node's IDs, which it fixes when it
-//!    begins, by the timeline of the WAL. On one timeline, the file's part counts.
+//!    begins, by the [turn](crate::turn) of the WAL's timeline. It does not begin if the turn is not known.
 //! 6. A window ends where used time begins, and the next window begins a new era after it. A window also ends if a session later
 //!    finds in a page that its time is used. Each era has words of its own, which are reset before it is published. A session uses
 //!    no tick that begins before its era's floor. After it has taken IDs from a lane, it checks that the era is still the same, or
@@ -34,7 +34,6 @@
 //!     created the page.
 
 mod horizons;
-mod lease;
 mod operator;
 mod page;
 mod sessions;
@@ -43,17 +42,16 @@ mod time;
 use std::sync::atomic::Ordering;
 
 use super::claims;
-use super::host::{Host, Server, State, Writer};
+use super::host::{Fault, Host, Server, State, Timeline, Writer};
 use super::marks::Marks;
 use super::record::{newest, store};
 use super::state::{Facts, Ledger};
 use super::window::Window;
-use crate::Part;
 use crate::instant::NEVER;
+use crate::{Part, Turns};
 
 pub use self::horizons::bind;
-pub use self::lease::{lease, release};
-pub use self::operator::{Acceptance, accept, start_above};
+pub use self::operator::{Acceptance, accept, accept_turn, start_above};
 pub use self::page::{confirm, marks_of, record_mark, unused};
 pub use self::sessions::{join, leave};
 pub use self::time::{Beginning, Grant, begin, grant, wait_of_start};
@@ -68,43 +66,55 @@ pub fn part<H: Host>(host: &mut H) -> Result<Part, H::Error> {
 
 /// Returns the ledger. The first session after a start or a promotion begins it.
 fn begun<H: Host>(host: &mut H) -> Result<Ledger, H::Error> {
+    begin_ledger(host, turns)
+}
+
+/// Returns the turns of a timeline, by what is recorded and by its history.
+///
+/// # Errors
+/// [`Fault::Turn`] if they are not known.
+pub fn turns(timeline: &Timeline, recorded: &[Turns]) -> Result<Turns, Fault> {
+    Turns::of(timeline.number, timeline.parents.as_deref(), recorded).ok_or(Fault::Turn(timeline.number))
+}
+
+/// Begins the ledger unless it has begun, with the turns that `decide` returns for what is recorded. Returns the ledger.
+fn begin_ledger<H: Host>(
+    host: &mut H,
+    decide: impl FnOnce(&Timeline, &[Turns]) -> Result<Turns, Fault>,
+) -> Result<Ledger, H::Error> {
     if let Some(ledger) = host.lock(|state| state.ledger) {
         return Ok(ledger);
     }
-    let (node, timeline, next_xid) = (host.node(), host.timeline(), host.next_xid());
-    let (ledger, is_new_turn) = {
-        let writer = host.writer();
-        if let Some(ledger) = writer.lock(|state| state.ledger) {
-            return Ok(ledger);
-        }
-        let file = match writer.read()? {
-            Some(bytes) => Some(newest(&bytes)?),
-            None => None,
-        };
-        let now = writer.now();
-        let started_at = writer.lock(|state| state.started_at);
-        let ledger = Ledger::begin(&Facts {
-            now,
-            started_at,
-            node,
-            wal_timeline: timeline.number,
-            turn: timeline.turn,
-            boot: writer.boot(),
-            chance: (writer.chance(), writer.chance()),
-            file: file.as_ref().map(|(record, _)| record),
-        });
-        writer.lock(|state| {
-            state.first_xid = next_xid;
-            if let Some((_, known)) = file {
-                state.file = known;
-            }
-        });
-        put(&writer, ledger);
-        (ledger, file.is_none_or(|((_, file), _)| file.wal_timeline != timeline.number))
-    };
-    if is_new_turn && !timeline.is_known {
-        host.history_is_unknown(timeline.number);
+    let (node, timeline, next_xid, page) = (host.node(), host.timeline(), host.next_xid(), host.page()?);
+    let of_page = marks_of(&page)?.turns;
+    let writer = host.writer();
+    if let Some(ledger) = writer.lock(|state| state.ledger) {
+        return Ok(ledger);
     }
+    let file = match writer.read()? {
+        Some(bytes) => Some(newest(&bytes)?),
+        None => None,
+    };
+    let of_file = file.as_ref().map_or(Turns::NONE, |((marks, _), _)| marks.turns);
+    let turns = decide(&timeline, &[of_file, of_page])?;
+    let now = writer.now();
+    let started_at = writer.lock(|state| state.started_at);
+    let ledger = Ledger::begin(&Facts {
+        now,
+        started_at,
+        node,
+        turns,
+        boot: writer.boot(),
+        chance: (writer.chance(), writer.chance()),
+        file: file.as_ref().map(|(record, _)| record),
+    });
+    writer.lock(|state| {
+        state.first_xid = next_xid;
+        if let Some((_, known)) = file {
+            state.file = known;
+        }
+    });
+    put(&writer, ledger);
     Ok(ledger)
 }
 

@@ -1,11 +1,12 @@
-//! The two functions for superusers: flake_accept_clock makes time below later IDs usable again, and flake_start_above makes time
-//! unusable.
+//! The functions for superusers: flake_accept_clock makes time below later IDs usable again, flake_start_above makes time unusable, and
+//! flake_accept_turn begins a ledger whose turn is not known.
 
 use std::sync::atomic::{Ordering, fence};
 
-use super::page::{raise_page, read_page};
+use super::page::{raise_page, read_page, record_mark};
 use super::time::{Grant, grant};
-use super::{begun, change, in_force};
+use super::{begin_ledger, begun, change, in_force};
+use crate::Turns;
 use crate::instant::BEGINNING;
 use crate::ledger::claims;
 use crate::ledger::host::{Host, Server};
@@ -32,14 +33,12 @@ pub fn accept<H: Host>(host: &mut H) -> Result<Acceptance, H::Error> {
             return Ok(Acceptance { from: now, is_new: false, bound: BEGINNING });
         };
         let new = ledger.accepted(now);
-        let is_new = (new.time, new.horizons) != (ledger.time, ledger.horizons);
-        if new != ledger {
+        let is_new = new != ledger;
+        if is_new {
             // The file is in doubt until this record is written: if the write fails halfway, a crash may bring the recall back, and
             // with it a lower bound than the horizons announced since.
             writer.lock(|state| state.file.is_in_doubt = true);
             change(&writer, new, &page.marks)?;
-        }
-        if is_new {
             writer.lock(|state| state.opened_at = None);
         }
         (now, is_new, ledger.horizons.announced())
@@ -87,4 +86,15 @@ pub fn start_above<H: Host>(host: &mut H, instant: i64) -> Result<(i64, bool), H
     fence(Ordering::SeqCst);
     raise_page(host, page)?;
     Ok((new.time.next_made(host.now()).max(instant), is_new))
+}
+
+/// Begins the ledger although the turn of the timeline before this one is not known, with a turn that nothing recorded has. Returns
+/// the turn in force.
+pub fn accept_turn<H: Host>(host: &mut H) -> Result<u32, H::Error> {
+    let ledger = begin_ledger(host, |timeline, recorded| {
+        let known = Turns::of(timeline.number, timeline.parents.as_deref(), recorded);
+        Ok(known.unwrap_or_else(|| Turns::accepted(timeline.number, recorded)))
+    })?;
+    record_mark(host)?;
+    Ok(ledger.part().turn())
 }

@@ -1,6 +1,7 @@
 //! The page of a session's database: a session adds the page's marks to the ledger, and the ledger's mark to the page.
 
 use super::{begun, change, in_force};
+use crate::Turns;
 use crate::instant::BEGINNING;
 use crate::ledger::bound::Bound;
 use crate::ledger::host::{Change, Fault, Host, Page, Server, Writer};
@@ -21,7 +22,10 @@ pub(super) struct PageRead {
 /// The page is unreadable.
 pub fn marks_of(page: &Page) -> Result<Marks, Fault> {
     match &page.bytes {
-        None => Ok(page.last_value.map_or_else(Marks::default, |until| Marks::of_all(Used::before(until)))),
+        None => Ok(Marks {
+            turns: page.turns.map_or(Turns::NONE, Turns::numbered),
+            ..page.last_value.map_or_else(Marks::default, |until| Marks::of_all(Used::before(until)))
+        }),
         Some(bytes) => Marks::decode(bytes).map(|(marks, _)| marks).map_err(Fault::Page),
     }
 }
@@ -35,7 +39,7 @@ pub(super) fn read_page<H: Host>(host: &mut H) -> Result<PageRead, H::Error> {
     Ok(PageRead { marks, exists: page.bytes.is_some() })
 }
 
-/// Returns the end of all time that counts as used in the ledger or in the page. The page has leases, and the marks of other parts.
+/// Returns the end of all time that counts as used in the ledger or in the page. The page has the marks of other parts.
 ///
 /// # Errors
 /// The server's errors, if this session has to begin the ledger; or the page is unreadable.
@@ -62,7 +66,7 @@ fn learn<H: Host>(host: &mut H, marks: &Marks) -> Result<(), H::Error> {
 pub(super) fn raise_page<H: Host>(host: &mut H, mut page: PageRead) -> Result<(), H::Error> {
     loop {
         let Some(ledger) = host.lock(in_force) else { return Ok(()) };
-        if page.exists && ledger.is_in(&page.marks, host.now()) {
+        if page.exists && ledger.is_in(&page.marks) {
             return Ok(());
         }
         // A new page begins with the marks of other nodes that the file knows.
@@ -92,14 +96,14 @@ fn raised(ledger: &Ledger, mut page: PageRead, of_file: Option<Marks>) -> (Chang
     }
     new.above = new.above.max(ledger.time.above);
     new.bind(ledger.horizons.bound);
-    for mut mark in ledger.marks() {
-        // Another session of this start may have written a later mark.
-        if let Some(known) = new.of(mark.by.part).filter(|known| known.by == mark.by) {
-            mark.used = mark.used.united(&known.used);
-        }
-        new.set(mark);
+    let mut mark = ledger.mark();
+    // Another session of this start may have written a later mark.
+    if let Some(known) = new.of(mark.by.part).filter(|known| known.by == mark.by) {
+        mark.used = mark.used.united(&known.used);
     }
-    (Change::Write(new.encode(None), new.last_value()), Ok(None))
+    new.set(mark);
+    new.turns = ledger.turns;
+    (Change::Write(new.encode(None), new.last_value(), new.turns.number()), Ok(None))
 }
 
 /// Returns the marks in the file, without flake_start_above and the bound on horizons. A call whose write failed may have left a

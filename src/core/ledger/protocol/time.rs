@@ -68,7 +68,7 @@ pub fn begin<H: SlotOwner>(host: &mut H, goes_back: bool) -> Result<Beginning, H
     let start =
         if goes_back { host.slot(|slot| slot.start(era, floor)) } else { Start { free_from: floor, resumed: None } };
     // A generator without a window asks for time, whether it resumes or not, and then the page is written.
-    let is_in_page = page.exists && ledger.is_in(&page.marks, host.now());
+    let is_in_page = page.exists && ledger.is_in(&page.marks);
     let window = if is_in_page { without_reserve(open) } else { Window::NONE };
     Ok(Beginning { start, era, window })
 }

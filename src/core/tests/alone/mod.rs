@@ -1,14 +1,13 @@
 //! A server with a file, a page and some slots, whose clock shows what a test sets. One slot is in use at a time.
 #![allow(dead_code, reason = "not every test needs all of it")]
 
-use std::cell::{Cell, RefCell, RefMut};
+use std::cell::{Cell, RefCell};
 use std::ops::Deref;
 
 use flake_core::ledger::host::{Change, Fault, HALF, Host, Page, Server, Shared, SlotOwner, State, Timeline, Writer};
 use flake_core::ledger::line::Line;
 use flake_core::ledger::note::NOTE;
-use flake_core::ledger::pool::Lease;
-use flake_core::{Node, SlotProgress, turn};
+use flake_core::{Node, SlotProgress};
 
 /// The number of a server's slots.
 pub const SLOTS: usize = 8;
@@ -40,6 +39,8 @@ pub struct Alone {
     pub node: Node,
     /// The timelines of the WAL up to the one that the server writes.
     pub timelines: Vec<u32>,
+    /// Whether the history file of the last one is there.
+    pub has_history: bool,
     pub disk_fails: Cell<bool>,
     pub chance: Cell<u32>,
     /// The slot of the session that makes the calls.
@@ -50,7 +51,6 @@ pub struct Alone {
     lines: Vec<Line>,
     state: RefCell<State>,
     slots: [SlotProgress; SLOTS],
-    pub leases: RefCell<Vec<Lease>>,
 }
 
 fn lines() -> Vec<Line> {
@@ -63,9 +63,10 @@ impl Alone {
             now: Cell::new(NOON),
             file: RefCell::new(None),
             writes: RefCell::default(),
-            page: Page { bytes: None, last_value: None },
+            page: Page { bytes: None, last_value: None, turns: None },
             node: Node::new(0, 2).unwrap(),
             timelines: vec![1],
+            has_history: true,
             disk_fails: Cell::new(false),
             chance: Cell::new(7),
             slot: 0,
@@ -74,7 +75,6 @@ impl Alone {
             lines: lines(),
             state: RefCell::default(),
             slots: Default::default(),
-            leases: RefCell::new(vec![Lease::NONE; 4]),
         }
     }
 
@@ -85,7 +85,6 @@ impl Alone {
             lines: lines(),
             state: RefCell::default(),
             slots: Default::default(),
-            leases: RefCell::new(vec![Lease::NONE; 4]),
             writes: RefCell::default(),
             ..self
         }
@@ -129,7 +128,7 @@ impl Server for Alone {
     }
 }
 
-pub struct Right<'a>(&'a Alone, RefMut<'a, Vec<Lease>>);
+pub struct Right<'a>(&'a Alone);
 
 impl Deref for Right<'_> {
     type Target = Alone;
@@ -141,10 +140,6 @@ impl Deref for Right<'_> {
 
 impl Writer for Right<'_> {
     type Error = Trouble;
-
-    fn leases(&mut self) -> &mut [Lease] {
-        &mut self.1
-    }
 
     fn read(&self) -> Result<Option<Vec<u8>>, Trouble> {
         Ok(self.0.file.borrow().clone())
@@ -186,21 +181,21 @@ impl Host for Alone {
         self.node
     }
     fn timeline(&self) -> Timeline {
-        let turn = turn(self.timelines.iter().copied());
-        Timeline { number: *self.timelines.last().unwrap(), turn, is_known: true }
+        let (&number, parents) = self.timelines.split_last().unwrap();
+        Timeline { number, parents: self.has_history.then(|| parents.to_vec()) }
     }
     fn page(&mut self) -> Result<Page, Trouble> {
         Ok(self.page.clone())
     }
     fn change_page<R>(&mut self, change: impl FnOnce(&Page) -> (Change, R)) -> Result<R, Trouble> {
         let (change, result) = change(&self.page);
-        if let Change::Write(bytes, until) = change {
-            self.page = Page { bytes: Some(bytes), last_value: Some(until) };
+        if let Change::Write(bytes, until, turns) = change {
+            self.page = Page { bytes: Some(bytes), last_value: Some(until), turns: Some(turns) };
         }
         Ok(result)
     }
     fn writer(&mut self) -> Right<'_> {
-        Right(self, self.leases.borrow_mut())
+        Right(self)
     }
     fn try_writer(&mut self) -> Option<Right<'_>> {
         Some(self.writer())

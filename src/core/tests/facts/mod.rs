@@ -1,11 +1,11 @@
 //! The facts with which the ledger of node 0 of 2 begins.
 
-use flake_core::Node;
 use flake_core::ledger::block::FilePart;
 use flake_core::ledger::marks::{Author, Mark, Marks};
 use flake_core::ledger::note::ExitNote;
 use flake_core::ledger::state::Facts;
 use flake_core::ledger::used::Used;
+use flake_core::{Node, Turn, Turns};
 
 pub const SECOND: i64 = 1_000_000;
 /// As the other tests have it.
@@ -19,16 +19,12 @@ pub fn node(id: u32, count: u32) -> Node {
 }
 
 pub fn facts(file: Option<&(Marks, FilePart)>) -> Facts<'_> {
-    Facts {
-        now: NOON,
-        started_at: None,
-        node: node(0, 2),
-        wal_timeline: 1,
-        turn: 1,
-        boot: Some(1),
-        chance: (50, 60),
-        file,
-    }
+    Facts { now: NOON, started_at: None, node: node(0, 2), turns: on(1, 1), boot: Some(1), chance: (50, 60), file }
+}
+
+/// What a server records on a timeline with a turn.
+pub fn on(timeline: u32, turn: u32) -> Turns {
+    Turns { before: None, last: Some(Turn { timeline, turn }) }
 }
 
 pub fn of(by: Author, used: Used) -> Marks {
@@ -37,6 +33,7 @@ pub fn of(by: Author, used: Used) -> Marks {
     marks
 }
 
-pub fn file(marks: Marks, exit_note: Option<ExitNote>) -> (Marks, FilePart) {
-    (marks, FilePart { number: 1, part: PART, wal_timeline: 1, exit_note })
+pub fn file(mut marks: Marks, exit_note: Option<ExitNote>) -> (Marks, FilePart) {
+    marks.turns = on(1, 1);
+    (marks, FilePart { number: 1, part: PART, exit_note })
 }

@@ -12,8 +12,7 @@ use crate::layouts::any_layout;
 fn lanes(layout: &Layout, (id, count, number): (u32, u32, u32)) -> Option<(Lanes, OwnWords)> {
     let node = Node::new(id % count, count).unwrap();
     let part = match number {
-        0..4 => Part::of_sessions(node, number),
-        4..8 => Part::of_lessees(node, number),
+        0..4 => Part::in_turn(node, number),
         _ => Part::whole(node),
     };
     let lanes = Lanes::new(layout, part).ok()?;
@@ -34,12 +33,12 @@ fn draw() -> u64 {
 }
 
 fn part() -> impl Strategy<Value = (u32, u32, u32)> {
-    prop_oneof![(Just(0), Just(1), 0..12u32), (0u32..9, 2u32..9, 0..12u32)]
+    prop_oneof![(Just(0), Just(1), 0..8u32), (0u32..9, 2u32..9, 0..8u32)]
 }
 
 /// A part that has few IDs of a layout, if others have some.
 fn small_part() -> impl Strategy<Value = (u32, u32, u32)> {
-    prop_oneof![part(), (0u32..2_000, 100u32..1025, 0..12u32)]
+    prop_oneof![part(), (0u32..2_000, 100u32..1025, 0..8u32)]
 }
 
 /// Longer ticks take long.

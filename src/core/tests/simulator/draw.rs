@@ -78,7 +78,7 @@ impl Chance {
     /// An event of ordinary use.
     pub fn use_of(&mut self) -> Event {
         let slot = self.slot();
-        match self.below(40) {
+        match self.below(39) {
             0..16 => self.make(slot),
             16..24 => Event::Pass { by: self.pick(&STEPS[..8]) * SECOND / 4 },
             24 | 25 => Event::Connect { slot, database: self.below(DATABASES) },
@@ -86,7 +86,6 @@ impl Chance {
             27 | 28 => Event::GoOn { slot, stop: self.stop() },
             29 => Event::ToUsed { which: self.below(20), by: -(self.below(2) as i64), waits: !self.is(3) },
             30 => Event::Step { by: if self.is(2) { self.length() } else { -self.length() } },
-            31 => self.lease(),
             _ => self.rare(),
         }
     }
@@ -180,9 +179,8 @@ impl Chance {
     /// Draws a story.
     pub fn story(&mut self) -> Story {
         let mut events = Vec::new();
-        match self.below(11) {
-            9 | 10 => self.of_long_ticks(&mut events),
-            8 => self.of_lessees(&mut events),
+        match self.below(10) {
+            8 | 9 => self.of_long_ticks(&mut events),
             6 | 7 => self.of_takeovers(&mut events),
             0 => {
                 for _ in 0..10 + self.below(80) {

@@ -270,8 +270,6 @@ impl Chance {
             33 => Event::Replay { most: if self.is(2) { usize::MAX } else { self.below(4) } },
             34 => Event::Promote,
             35 => self.leave_out(),
-            36 => Event::Lease { slot, kind: self.kind_to_lease(), renews: self.is(2).then_some(0), stop: self.stop() },
-            37 => self.release(),
             _ => {
                 let source = self.below(SERVERS);
                 self.follow(source)
@@ -280,7 +278,7 @@ impl Chance {
     }
 }
 
-pub const KINDS_OF_EVENTS: usize = 39;
+pub const KINDS_OF_EVENTS: usize = 37;
 
 /// Checks that every pair of consecutive events is drawn, and counts the triples.
 #[test]

@@ -31,7 +31,7 @@ impl Play {
             if let Some(transaction) = &mut session.transaction {
                 transaction.is_creator = true;
             }
-            host.private = Some(Arc::new(Page { bytes: None, last_value: None }));
+            host.private = Some(Arc::new(Page { bytes: None, last_value: None, turns: None }));
             protocol::record_mark(host)
         });
         let mut world = self.world();

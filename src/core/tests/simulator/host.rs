@@ -9,11 +9,10 @@ use flake_core::horizon::host::Refusal;
 use flake_core::ledger::host::{Change, Fault, Host, Page, Server, Shared, SlotOwner, State, Timeline, Writer};
 use flake_core::ledger::line::Line;
 use flake_core::ledger::note::{NOTE, WITHDRAWN};
-use flake_core::ledger::pool::Lease;
 use flake_core::{Node, SlotProgress};
 
 use crate::disk::File;
-use crate::machine::{LEASES, Machine, Memory};
+use crate::machine::{Machine, Memory};
 use crate::play::Play;
 use crate::wal::{Extension, Record};
 
@@ -181,7 +180,7 @@ impl Server for Hosted {
 /// The right to change the ledger.
 pub struct Right<'a> {
     host: &'a Hosted,
-    leases: MutexGuard<'a, [Lease; LEASES]>,
+    _guard: MutexGuard<'a, ()>,
 }
 
 impl Deref for Right<'_> {
@@ -194,11 +193,6 @@ impl Deref for Right<'_> {
 
 impl Writer for Right<'_> {
     type Error = Trouble;
-
-    fn leases(&mut self) -> &mut [Lease] {
-        self.host.step("looks at the leases");
-        &mut self.leases[..]
-    }
 
     fn read(&self) -> Result<Option<Vec<u8>>, Trouble> {
         self.host.step("reads the file");
@@ -269,8 +263,7 @@ impl Host for Hosted {
         self.step("asks for the timeline");
         self.with_machine(|machine| Timeline {
             number: machine.timeline(),
-            turn: flake_core::turn(machine.history.iter().copied()),
-            is_known: true,
+            parents: Some(machine.history[..machine.history.len() - 1].to_vec()),
         })
     }
 
@@ -287,7 +280,7 @@ impl Host for Hosted {
             Some(machine.branch)
         });
         self.interruptible();
-        Ok(extension.map_or(Page { bytes: None, last_value: None }, |page| (*page).clone()))
+        Ok(extension.map_or(Page { bytes: None, last_value: None, turns: None }, |page| (*page).clone()))
     }
 
     fn change_page<R>(&mut self, change: impl FnOnce(&Page) -> (Change, R)) -> Result<R, Trouble> {
@@ -297,10 +290,10 @@ impl Host for Hosted {
         let result = {
             let guard = self.wait_for(&self.memory.pages[self.database], Lock::Page(self.database));
             let (extension, _) = self.extension()?;
-            let present = extension.map_or(Page { bytes: None, last_value: None }, |page| (*page).clone());
+            let present = extension.map_or(Page { bytes: None, last_value: None, turns: None }, |page| (*page).clone());
             let (change, result) = change(&present);
-            if let Change::Write(bytes, until) = change {
-                let new = Arc::new(Page { bytes: Some(bytes), last_value: Some(until) });
+            if let Change::Write(bytes, until, turns) = change {
+                let new = Arc::new(Page { bytes: Some(bytes), last_value: Some(until), turns: Some(turns) });
                 self.step("changes the page");
                 if self.private.is_some() {
                     self.private = Some(new);
@@ -325,15 +318,15 @@ impl Host for Hosted {
     fn writer(&mut self) -> Right<'_> {
         self.step("asks for the right to write");
         self.play.world().granted_at.push(self.play.time() + self.offset.load(Ordering::Relaxed));
-        let leases = self.wait_for(&self.memory.leases, Lock::Writer);
-        Right { host: self, leases }
+        let guard = self.wait_for(&self.memory.writer, Lock::Writer);
+        Right { host: self, _guard: guard }
     }
 
     fn try_writer(&mut self) -> Option<Right<'_>> {
         self.step("asks for the right to write if it is free");
-        let leases = self.memory.leases.try_lock().ok()?;
+        let guard = self.memory.writer.try_lock().ok()?;
         self.play.world().granted_at.push(self.play.time() + self.offset.load(Ordering::Relaxed));
-        Some(Right { host: self, leases })
+        Some(Right { host: self, _guard: guard })
     }
 
     fn next_xid(&self) -> u64 {

@@ -48,21 +48,6 @@ static OF_KINDS: LazyLock<[Layout; LAYOUTS]> = LazyLock::new(|| {
     ]
 });
 
-pub fn layout(kind: usize) -> &'static Layout {
-    &OF_KINDS[kind]
-}
-
-/// Whether workers of a kind can be leased.
-pub fn is_leasable(kind: usize) -> bool {
-    OF_KINDS.get(kind).is_some_and(|layout| layout.composition().is_ok())
-}
-
-/// The worker and the sequence number of a layout's ID; None for sno.
-pub fn parts(kind: usize, bits: u128) -> Option<(u64, u64)> {
-    let parts = OF_KINDS.get(kind).map(|layout| layout.unpack((bits >> 8) as u64).unwrap());
-    parts.map(|parts| (parts.worker, parts.sequence))
-}
-
 pub fn name(kind: usize) -> String {
     match OF_KINDS.get(kind) {
         Some(layout) => format!("'{}'", layout.name()),

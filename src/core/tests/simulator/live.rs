@@ -17,22 +17,15 @@ const KIND: usize = 1;
 /// How long a server may need if no clock was ahead, even after promotions and losses of files: the three seconds of a window, and up to
 /// a tenth of a second by which the attempt that opens it comes late.
 const USUAL: i64 = AHEAD + SECOND / 10;
-/// How far ahead time may be granted if workers are leased.
-const WITH_LEASES: i64 = 75 * SECOND;
 /// The length of a tick, and the time that attempts take.
 const TICK: i64 = 3000;
 
 impl World {
-    /// How far ahead of a clock time may be granted.
-    fn reach(&self) -> i64 {
-        if self.leases { WITH_LEASES } else { AHEAD }
-    }
-
     /// An instant that no granted time exceeds.
     fn latest(&self) -> i64 {
         let ledger = |machine: &Machine| machine.memory.state.try_lock().ok()?.ledger;
         let granted = self.machines.iter().filter_map(ledger).map(|ledger| ledger.time.used.until()).max();
-        granted.unwrap_or(i64::MIN).max(self.above).saturating_add(self.reach())
+        granted.unwrap_or(i64::MIN).max(self.above).saturating_add(AHEAD)
     }
 
     /// Returns the end of the time after an instant that may have been used, because clocks were there.
@@ -40,10 +33,7 @@ impl World {
         let mut clocks = self.granted_at.clone();
         clocks.sort_unstable();
         let end = if self.above > instant { self.latest() } else { instant };
-        clocks.into_iter().fold(end, |end, clock| {
-            let reach = self.reach();
-            if clock - reach <= end { end.max(clock + reach) } else { end }
-        })
+        clocks.into_iter().fold(end, |end, clock| if clock - AHEAD <= end { end.max(clock + AHEAD) } else { end })
     }
 }
 
@@ -105,9 +95,7 @@ impl Play {
             if !self.connects(at, database) {
                 continue;
             }
-            // A server under another number of nodes waits for leases.
-            let usual = USUAL + if self.world().leases { WITH_LEASES } else { 0 };
-            if self.makes_within(at, usual) {
+            if self.makes_within(at, USUAL) {
                 continue;
             }
             let was_ahead = self.world().machines.iter().any(|machine| machine.may_wait);
@@ -122,7 +110,6 @@ impl Play {
                 return self.is_stuck(at, database, "although its clock was accepted");
             }
         }
-        self.leases_come_back(at);
         self.restarts_are_cheap(at);
     }
 
@@ -135,7 +122,7 @@ impl Play {
     /// The latest reading of a clock for which time was granted.
     fn latest_clock(&self) -> i64 {
         let world = self.world();
-        world.granted_at.iter().max().map_or(0, |clock| clock + world.reach())
+        world.granted_at.iter().max().map_or(0, |clock| clock + AHEAD)
     }
 
     fn connects(self: &Arc<Self>, at: usize, database: usize) -> bool {
@@ -186,7 +173,7 @@ impl Play {
         // Waits for the end of time that was granted ahead, or given up by terminated sessions.
         let left = {
             let world = self.world();
-            world.latest().saturating_sub(self.time()).max(world.reach())
+            world.latest().saturating_sub(self.time()).max(AHEAD)
         };
         self.pass(left);
         for (ending, limit) in [(Ending::InOrder, 0), (Ending::Crash, AHEAD)] {

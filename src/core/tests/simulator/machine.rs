@@ -9,7 +9,6 @@ use flake_core::horizon::host::PreparedUse;
 use flake_core::horizon::prepared::Prepared;
 use flake_core::ledger::host::{Shared, State};
 use flake_core::ledger::line::Line;
-use flake_core::ledger::pool::Lease;
 
 use crate::disk::File;
 use crate::oracle::time;
@@ -21,9 +20,6 @@ use crate::wal::{DATABASES, Wal};
 /// The number of a server's slots.
 pub const SLOTS: usize = 2;
 
-/// The number of leases that a server has room for.
-pub const LEASES: usize = 2;
-
 /// The number of lines that a server has for the words of lanes.
 const LINES: usize = 16;
 
@@ -32,8 +28,8 @@ pub struct Memory {
     pub shared: Shared,
     pub lines: [Line; LINES],
     pub state: Mutex<State>,
-    /// The leases. Their lock is the right to change the ledger.
-    pub leases: Mutex<[Lease; LEASES]>,
+    /// The right to change the ledger.
+    pub writer: Mutex<()>,
     /// The locks of the pages.
     pub pages: [Mutex<()>; DATABASES],
     pub slots: [Mutex<SlotProgress>; SLOTS],
@@ -51,7 +47,7 @@ impl Memory {
             state: Mutex::new(State { started_at, ..State::default() }),
             pages: Default::default(),
             slots: Default::default(),
-            leases: Mutex::new([Lease::NONE; LEASES]),
+            writer: Mutex::default(),
             transactions: Default::default(),
             prepared: Mutex::default(),
             prepared_use: PreparedUse::default(),

@@ -9,7 +9,6 @@
 mod baton;
 mod disk;
 mod draw;
-mod draw_leases;
 mod draw_long_ticks;
 mod draw_takeovers;
 mod endings;
@@ -21,7 +20,6 @@ mod functions;
 mod horizon_host;
 mod host;
 mod layouts;
-mod lessees;
 mod live;
 mod machine;
 mod operator;
@@ -34,7 +32,6 @@ mod shrink;
 mod standby;
 mod stories;
 mod stories_of_clocks;
-mod stories_of_leases;
 mod stories_of_pages;
 mod stories_of_primaries;
 mod stories_of_rows;
@@ -69,31 +66,22 @@ fn be_quiet() {
     }));
 }
 
+/// Plays 4,000 stories, or as many as the environment says.
 #[test]
 fn no_id_is_made_twice() {
-    play(4000, Chance::story);
-}
-
-#[test]
-fn no_tick_is_leased_twice() {
-    play(2000, Chance::story_of_lessees);
-}
-
-/// Plays `usual` stories, or as many as the environment says.
-fn play(usual: u64, story: fn(&mut Chance) -> Story) {
     be_quiet();
     let number = |name: &str| std::env::var(name).ok().map(|value| value.parse::<u64>().unwrap());
     let wanted = number("FLAKE_MODEL_CASES");
     let new_seed = || std::time::UNIX_EPOCH.elapsed().unwrap().as_nanos() as u64;
     let seed = number("FLAKE_MODEL_SEED").unwrap_or_else(|| wanted.map_or(0, |_| new_seed()));
-    let cases = wanted.unwrap_or(usual);
+    let cases = wanted.unwrap_or(4000);
     let patience = Duration::from_secs(number("FLAKE_MODEL_SHRINK").unwrap_or(30));
-    let (mut events, mut ids, mut leases, mut switches) = (0, 0, 0, 0);
+    let (mut events, mut ids, mut switches) = (0, 0, 0);
     let mut forgiven = [0; exemptions::ALL.len()];
     let began = Instant::now();
     for case in 0..cases {
         let seed = seed.wrapping_add(case);
-        let story = story(&mut Chance(seed));
+        let story = Chance(seed).story();
         let world = Play::of(&story, false);
         if let Some(Failure(failure)) = world.failure {
             eprintln!("after {case} deployments, FLAKE_MODEL_SEED={seed}: {failure}");
@@ -102,14 +90,11 @@ fn play(usual: u64, story: fn(&mut Chance) -> Story) {
         }
         events += story.events.len();
         ids += world.oracle.made.len();
-        leases += world.oracle.leased.len();
         switches += world.switches;
         forgiven.iter_mut().zip(world.oracle.forgiven).for_each(|(all, one)| *all += one);
     }
     let rate = cases as f64 / began.elapsed().as_secs_f64();
-    println!(
-        "{cases} deployments, {events} events, {ids} IDs, {leases} leases, {switches} switches, seed {seed}, {rate:.0} a second"
-    );
+    println!("{cases} deployments, {events} events, {ids} IDs, {switches} switches, seed {seed}, {rate:.0} a second");
     let forgiven = exemptions::ALL.iter().zip(forgiven).map(|((name, _), count)| format!("{name}: {count}"));
     println!("not covered: {}", forgiven.collect::<Vec<_>>().join(", "));
 }

@@ -227,7 +227,7 @@ impl Play {
             for database in 0..DATABASES {
                 if let Some(page) = machine.wal.databases[database].0.clone() {
                     above = above.max(page.last_value.unwrap_or(i64::MIN));
-                    let without = Page { bytes: None, last_value: page.last_value };
+                    let without = Page { bytes: None, last_value: page.last_value, turns: page.turns };
                     let record = Record::Extension(database, Some(Arc::new(without)));
                     let record = machine.wal.write(self.time(), record);
                     machine.wal.flush(record);

@@ -4,8 +4,6 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
-use flake_core::Numbers;
-
 use crate::exemptions;
 use crate::layouts::{self, HOUR, Id, MORNING, SECOND};
 
@@ -36,8 +34,6 @@ pub struct Made {
     pub upgrade: u64,
     /// Whether its transaction has created the extension.
     pub of_creator: bool,
-    /// Whether it stands for a lease: the ticks that begin from `start` to before `end` of the ID.
-    pub is_lease: bool,
     pub id: Id,
 }
 
@@ -50,24 +46,9 @@ pub struct Branch {
     pub promoted: i64,
 }
 
-/// A lease, with the worker as a number in the layout, and the sequence numbers.
-#[derive(Debug, Clone)]
-pub struct Leased {
-    pub made: Made,
-    pub lot: (u64, Numbers),
-}
-
-impl Leased {
-    fn has(&self, (worker, sequence): (u64, u64)) -> bool {
-        let (own, Numbers { first, count }) = self.lot;
-        own == worker && (first..first + count).contains(&sequence)
-    }
-}
-
 #[derive(Default)]
 pub struct Oracle {
     pub made: Vec<Made>,
-    pub leased: Vec<Leased>,
     of_bits: HashMap<u128, Vec<u32>, BuildHasherDefault<Mixed>>,
     pub branches: Vec<Branch>,
     /// For each database that was created from a template: the template, the history, and the record.
@@ -91,9 +72,6 @@ impl std::fmt::Display for Made {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let (kind, clock, (id, count)) = (layouts::name(self.kind), time(self.clock), self.node);
         write!(f, "session {} of server {}, node {id} of {count}, of {kind} ", self.slot, self.name)?;
-        if self.is_lease {
-            write!(f, "leased from {} until {} ", time(self.id.start), time(self.id.end))?;
-        }
         write!(f, "in database {} when its clock said {clock} at {}", self.database, time(self.time))
     }
 }
@@ -112,47 +90,9 @@ impl Oracle {
             }
         }
         same.push(number);
-        let parts = layouts::parts(made.kind, made.id.bits);
-        let leases = self.leased.iter().filter(|lease| parts.is_some_and(|parts| lease.has(parts)));
-        let leases = leases.map(|lease| &lease.made);
-        let leased = overlap((&self.branches, &self.databases), &mut self.forgiven, leases, &made);
         self.made.push(made);
-        wrong.or(leased)
-    }
-
-    /// Adds a lease. Returns what is wrong with it, if anything is.
-    pub fn leased(&mut self, lease: Leased) -> Option<String> {
-        let meets = |one: &Leased, other: &Leased| one.has((other.lot.0, other.lot.1.first));
-        let others = self.leased.iter().filter(|other| meets(other, &lease) || meets(&lease, other));
-        let others = others.map(|other| &other.made);
-        let is_in = |made: &&Made| layouts::parts(made.kind, made.id.bits).is_some_and(|parts| lease.has(parts));
-        let others = others.chain(self.made.iter().filter(is_in));
-        let known = (&self.branches[..], &self.databases[..]);
-        let wrong = overlap(known, &mut self.forgiven, others, &lease.made);
-        self.leased.push(lease);
         wrong
     }
-}
-
-/// Returns the failure if a lease and an ID, or two leases, share a tick of the same worker. One of the two is `new`.
-fn overlap<'a>(
-    known: (&[Branch], &[(usize, usize, usize)]),
-    forgiven: &mut [u64],
-    others: impl Iterator<Item = &'a Made>,
-    new: &Made,
-) -> Option<String> {
-    let mut wrong = None;
-    let last_start = |made: &Made| if made.is_lease { made.id.end } else { made.id.start + 1 };
-    for other in others.filter(|other| other.kind == new.kind) {
-        if other.id.start.max(new.id.start) >= last_start(other).min(last_start(new)) {
-            continue;
-        }
-        match exemptions::of(known, other, new) {
-            Some(which) => forgiven[which] += 1,
-            None => wrong = Some(format!("ticks were leased that were used by\n  {other}\nand by\n  {new}")),
-        }
-    }
-    wrong
 }
 
 /// A hash that uses the bits of an ID as they are.

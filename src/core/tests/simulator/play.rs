@@ -6,7 +6,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::baton::{Seat, hand_on};
 use crate::host::{Control, Lock};
 use crate::layouts::MORNING;
-use crate::lessees::Lessee;
 use crate::machine::Machine;
 use crate::oracle::{Failure, Oracle};
 use crate::rows::Row;
@@ -41,9 +40,6 @@ pub struct World {
     pub stops: usize,
     /// The greatest argument of flake_start_above.
     pub above: i64,
-    /// The leases that were granted, and whether any lessee has asked.
-    pub lessees: Vec<Lessee>,
-    pub leases: bool,
     /// How often files were lost or restored.
     pub renewed: i64,
     /// The readings of clocks at which time may have been granted.
@@ -108,7 +104,7 @@ impl World {
         let memory = &self.machines[at].memory;
         match lock {
             Lock::State => memory.state.try_lock().is_ok(),
-            Lock::Writer => memory.leases.try_lock().is_ok(),
+            Lock::Writer => memory.writer.try_lock().is_ok(),
             Lock::Page(database) => memory.pages[database].try_lock().is_ok(),
         }
     }
@@ -188,8 +184,6 @@ impl Play {
             switches: 0,
             stops: 0,
             above: i64::MIN,
-            lessees: Vec::new(),
-            leases: false,
             renewed: 0,
             granted_at: Vec::new(),
             rows: Vec::new(),
@@ -215,7 +209,6 @@ impl Play {
             machines: Vec::new(),
             oracle: Oracle::default(),
             running: Vec::new(),
-            lessees: Vec::new(),
             events: Vec::new(),
             told: None,
             failure: None,

@@ -264,7 +264,6 @@ impl Play {
                 clock,
                 upgrade: machine.upgrade,
                 of_creator: is_creator,
-                is_lease: false,
                 id,
             };
             let number = world.oracle.made.len();

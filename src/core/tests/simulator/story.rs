@@ -79,19 +79,6 @@ pub enum Event {
     Drop {
         database: usize,
     },
-    Lease {
-        slot: usize,
-        kind: usize,
-        renews: Option<usize>,
-        stop: Option<u16>,
-    },
-    Release {
-        slot: usize,
-        kind: usize,
-        which: usize,
-        is_unused: bool,
-        stop: Option<u16>,
-    },
     Accept {
         slot: usize,
         stop: Option<u16>,
@@ -181,8 +168,6 @@ impl Event {
             | Self::Cover { slot, .. }
             | Self::Churn { slot, .. }
             | Self::Recreate { slot, .. }
-            | Self::Lease { slot, .. }
-            | Self::Release { slot, .. }
             | Self::Accept { slot, .. }
             | Self::StartAbove { slot, .. }
             | Self::Ask { slot, .. }
@@ -235,10 +220,6 @@ impl Play {
             Event::Churn { slot, count } => self.churn(at, slot, count),
             Event::Recreate { slot, stop } => self.recreate(at, slot, stop),
             Event::Drop { database } => self.drop_extension(at, database),
-            Event::Lease { slot, kind, renews, stop } => drop(self.lease((at, slot), kind, renews, stop)),
-            Event::Release { slot, kind, which, is_unused, stop } => {
-                self.release((at, slot), (kind, which), is_unused, stop);
-            }
             Event::Accept { slot, stop } => self.accept(at, slot, stop),
             Event::StartAbove { slot, ahead, stop } => self.start_above(at, slot, ahead, stop),
             Event::Ask { slot, stop } => drop(self.ask(at, slot, stop)),
