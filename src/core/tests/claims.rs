@@ -44,7 +44,7 @@ impl Server for Memory {
 impl Memory {
     fn new(nodes: u32, turn: u32) -> Self {
         let lines = std::iter::repeat_with(Line::default).take(MOST_LINES).collect();
-        let part = Part::of_sessions(Node::new(0, nodes).unwrap(), turn);
+        let part = Part::in_turn(Node::new(0, nodes).unwrap(), turn);
         Self { shared: Shared::default(), lines, state: Mutex::default(), part }
     }
 
