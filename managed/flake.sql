@@ -817,9 +817,10 @@ BEGIN
 END $$;
 
 -- The greatest ID of each column whose default makes IDs, if a B-tree shows it, and the table and all its partitions are the caller's own:
--- a query of another's table runs functions of its owner, in policies and in expressions of indexes.
+-- a query of another's table runs functions of its owner, in policies and in expressions of indexes. Of a partition whose parent is
+-- another's, constraint_exclusion would evaluate the parent's partition key.
 CREATE FUNCTION flake.greatest_ids(OUT place text, OUT layout text, OUT id bigint) RETURNS SETOF record
-    VOLATILE SET search_path = pg_catalog, pg_temp LANGUAGE plpgsql AS $$
+    VOLATILE SET search_path = pg_catalog, pg_temp SET constraint_exclusion = off LANGUAGE plpgsql AS $$
 DECLARE
     key record;
 BEGIN

@@ -10,6 +10,11 @@ from session_kinds import every_session
 PAGE = ROOT / "docs/how-to/leave.md"
 
 
+def queries():
+    """The query that prints statements, and the one that finds functions."""
+    return [block for block in pages.recipe(PAGE, "Removing flake") if block.startswith(("WITH ", "SELECT "))]
+
+
 @pytest.fixture
 def without_library(server):
     """A session that cannot load flake's library."""
@@ -48,7 +53,7 @@ def test_the_pages_statements_free_all_tables_of_the_extension(own_servers, sess
     """After the statements that the page's query prints, nothing depends on the extension, and keys continue to count."""
     server = own_servers()
     server = server if session.is_plain else session.of(server, extension=True)
-    of_all, of_text = (block for block in pages.recipe(PAGE, "Removing flake") if block.startswith("SELECT "))
+    of_all, of_text = queries()
     server.sql('''SELECT flake_create_layout('ours', '{"like": "si"}');
         CREATE TABLE "Odd ""one" ("the id" bigint PRIMARY KEY DEFAULT flake_next('ours'), s sno DEFAULT sno_next(),
             "at'" timestamptz GENERATED ALWAYS AS (flake_timestamp("the id", 'ours')) STORED) PARTITION BY RANGE ("the id");
@@ -77,7 +82,7 @@ def test_the_pages_statements_free_all_tables_of_the_extension(own_servers, sess
 def test_the_pages_query_finds_snos_beside_the_search_path(own_servers):
     """The extension has a schema of its own. Some snos have no default."""
     server = own_servers(extension=False)
-    of_all, _ = (block for block in pages.recipe(PAGE, "Removing flake") if block.startswith("SELECT "))
+    of_all, _ = queries()
     server.sql("""CREATE SCHEMA apart; CREATE EXTENSION flake SCHEMA apart;
         CREATE TABLE documents (id apart.sno PRIMARY KEY DEFAULT apart.sno_next(), next apart.sno)""")
     for statement, in server.sql(of_all):

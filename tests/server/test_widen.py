@@ -75,9 +75,10 @@ NARROW = """
 
 
 def plan(server, table):
-    """Returns obstacles, things to check, and the statements."""
-    printed = server.run("psql", "-XAtq", "-v", "ON_ERROR_STOP=1", "-v", f"table={table}", "-f", SCRIPT).stdout
-    found = [re.findall(rf"^-- {what}: (.*)$", printed, re.M) for what in ("in the way", "look")]
+    """Returns obstacles and things to check, whose names lose their schema, and the statements."""
+    printed = server.run("psql", "-XAtq", "-v", f"table={table}", "-f", SCRIPT).stdout
+    short = re.sub(r'\bpublic\.|"My Shop"\.', "", printed)
+    found = [re.findall(rf"^-- {what}: (.*)$", short, re.M) for what in ("in the way", "look")]
     return *found, "\n".join(line for line in printed.splitlines() if not line.startswith("-- "))
 
 
