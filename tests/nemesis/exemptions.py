@@ -31,6 +31,11 @@ def parted(its, others):
     return next((branch for branch in lineage(others.branch) if branch.parent is its.branch), None)
 
 
+def last(batch, tick):
+    """The end of what it has used, by the clock of its server."""
+    return batch.ended_clock + tick
+
+
 def another_database(one, its, other, others, tick):
     """It rests on "IDs of different databases, when `flake.mark` is lost and the clock is set back"."""
     *_, first = lineage(its.branch)
@@ -51,7 +56,7 @@ def an_earlier_state(one, its, other, others, tick):
     branch = parted(its, others)
     if branch is None or branch.copied != "instead":
         return False
-    return one.ended > branch.cut and other.clock < one.ended_clock + tick
+    return one.ended > branch.cut and other.clock < last(one, tick)
 
 
 def a_copy_beside_its_original(one, its, other, others, tick):

@@ -314,8 +314,8 @@ def dumped_and_restored(server, database, role, owner=None):
 
 
 def test_a_dump_of_an_owner_without_superuser_restores(server):
-    """The dump can be restored with its owners, by the owner and by a superuser. If a superuser has restored it, the extension is the
-    superuser's, and the owner of the database continues. Layouts and keys belong to the owner."""
+    """The dump can be restored with its owners, by the owner and by a superuser. If a superuser has restored it, the extension is
+    the superuser's, and the owner of the database continues. Layouts and keys belong to the owner."""
     server.sql("CREATE ROLE first LOGIN")
     make_database(server, "original", by="first", text="base62")
     with server.connect(dbname="original", user="first") as db:

@@ -11,7 +11,7 @@ import pytest
 
 from clients import Made
 from standing_clock import at, make, server_at_0, sessions
-from test_durability import SLOW, preload
+from test_durability import preload
 from waiting import Background, is_busy, wait_until
 
 # Holds the ledger's lock with an odd version, as a writer does that was stopped between its two increments.
@@ -48,6 +48,28 @@ Datum stop_writer(PG_FUNCTION_ARGS)
     if (__atomic_exchange_n(lock, 0, __ATOMIC_SEQ_CST) == 2)
         ConditionVariableBroadcast((ConditionVariable *) (lock + 2));
     PG_RETURN_VOID();
+}
+"""
+# A library whose flushes of the file last as long as another file exists.
+SLOW = """
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+int fdatasync(int file)
+{
+    int (*flush)(int) = (int (*)(int)) dlsym(RTLD_NEXT, "fdatasync");
+    char link[64], name[4096] = "";
+    snprintf(link, sizeof link, "/proc/self/fd/%d", file);
+    if (access("slow", F_OK) == 0 && readlink(link, name, sizeof name - 1) > 0 && strstr(name, "/flake.mark"))
+    {
+        close(open("flushing", O_CREAT | O_WRONLY, 0600));
+        while (access("slow", F_OK) == 0)
+            usleep(10000);
+    }
+    return flush(file);
 }
 """
 EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
