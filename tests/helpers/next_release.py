@@ -83,7 +83,8 @@ CHANGES = {
 }  # fmt: skip
 # contributing/objects.md says that every upgrade begins and ends with these.
 BEGINNING = re.search(r"^SELECT .*?;\nSELECT .*?;\n", (ROOT / "sql/flake.sql").read_text(), re.M | re.S)[0]
-END = "\nSELECT flake_internal.flake_record_mark();\n" + re.search(r"^SELECT .*;\n\Z", (ROOT / "sql/sno.sql").read_text(), re.M | re.S)[0]
+RECORD = "\nSELECT flake_internal.flake_record_mark();\n"
+END = RECORD + re.search(r"^SELECT .*;\n\Z", (ROOT / "sql/sno.sql").read_text(), re.M | re.S)[0]
 
 
 def script(*names):

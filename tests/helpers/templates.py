@@ -174,7 +174,8 @@ STATEMENTS = [
     ("""PERFORM flake_create_layout('fuzz', {definition});
         PERFORM flake_to_text(id, 'fuzz'), flake_explain(id, 'fuzz')
             FROM flake_make((SELECT epoch FROM flake_layouts WHERE name = 'fuzz'), '{}', 'fuzz') id;
-        PERFORM flake_internal.flake_layout_validator(srvoptions, 'pg_foreign_server'::regclass) FROM pg_foreign_server WHERE srvname = 'fuzz';
+        PERFORM flake_internal.flake_layout_validator(srvoptions, 'pg_foreign_server'::regclass)
+        FROM pg_foreign_server WHERE srvname = 'fuzz';
         PERFORM flake_drop_layout('fuzz');
         RAISE 'undone' USING ERRCODE = 'FZ000', DETAIL = '-'""", f"FZ000 {NAME} {LONG}", 1),
     ("""PERFORM flake_create_layout(name, '{"like": "si"}'), flake_to_text(1, name), flake_drop_layout(name)

@@ -11,7 +11,7 @@ SRC = ROOT / "src"
 ROOMS = {
     SRC: ["lib", "functions", "sno", "seal", "session", "layouts", "ledger", "settings", "error", "postgres", "clock"],
     SRC / "core": [
-        "lib", "seal", "sno", "generator", "horizon", "ledger", "id", "words", "lane", "part", "node", "layout",
+        "lib", "seal", "sno", "generator", "horizon", "ledger", "id", "words", "lane", "part", "turn", "node", "layout",
         "error", "key", "sync", "instant",
     ],
 }

@@ -9,7 +9,8 @@ from clients import KINDS, MAKE, Made
 from conftest import bindir
 from standing_clock import TABLE, at, attempt, attempts, fail_over, insert, make, make_in_all, pass_through, running, server_at_0
 
-FAR_AHEAD = "SELECT setval('flake_internal.flake_mark', (extract(epoch FROM timestamptz '2031-01-01 00:00:00+00') * 1000000)::bigint)"
+FAR_AHEAD = """SELECT setval('flake_internal.flake_mark',
+                             (extract(epoch FROM timestamptz '2031-01-01 00:00:00+00') * 1000000)::bigint)"""
 
 # flake_core has the same bytes.
 MAGIC = b"FLKM"
@@ -202,11 +203,13 @@ FORBIDDEN = [
     *(statement.replace("MARK", "flake_internal.flake_mark") for statement in [
         "SELECT setval('MARK', 1)", "SELECT nextval('MARK')", "SELECT last_value FROM MARK",
         "ALTER SEQUENCE MARK INCREMENT BY 3", "ALTER SEQUENCE MARK RESTART", "ALTER SEQUENCE MARK OWNED BY NONE",
-        "ALTER SEQUENCE MARK OWNER TO CURRENT_USER", "ALTER SEQUENCE MARK RENAME TO mine", "ALTER SEQUENCE MARK SET SCHEMA mine",
-        "ALTER SEQUENCE MARK SET UNLOGGED", "ALTER TABLE MARK SET TABLESPACE pg_default", "ALTER EXTENSION flake DROP SEQUENCE MARK",
+        "ALTER SEQUENCE MARK OWNER TO CURRENT_USER", "ALTER SEQUENCE MARK RENAME TO mine",
+        "ALTER SEQUENCE MARK SET SCHEMA mine", "ALTER SEQUENCE MARK SET UNLOGGED", "ALTER TABLE MARK SET TABLESPACE pg_default",
+        "ALTER EXTENSION flake DROP SEQUENCE MARK",
         "DROP SEQUENCE MARK", "DROP SEQUENCE MARK CASCADE", "LOCK TABLE MARK", "LOCK TABLE MARK IN ACCESS SHARE MODE",
         "TRUNCATE MARK", "UPDATE MARK SET last_value = 1", "DELETE FROM MARK", "SELECT * FROM MARK FOR UPDATE",
-        "CREATE INDEX ON MARK (last_value)", "CREATE RULE r AS ON UPDATE TO MARK DO NOTHING", "COMMENT ON SEQUENCE MARK IS 'mine'",
+        "CREATE INDEX ON MARK (last_value)", "CREATE RULE r AS ON UPDATE TO MARK DO NOTHING",
+        "COMMENT ON SEQUENCE MARK IS 'mine'",
         "CREATE TEMP VIEW v AS SELECT last_value FROM MARK", "GRANT ALL ON SEQUENCE MARK TO PUBLIC",
     ]),
     "GRANT USAGE ON SCHEMA flake_internal TO CURRENT_USER", "ALTER SCHEMA flake_internal RENAME TO theirs",
@@ -242,7 +245,8 @@ def test_only_a_superuser_can_change_it(own_servers, user, dbname):
         make(db, made)
     server.set_clock(at(60.004))
     insert(server, made, dbname=dbname)
-    state = "SELECT last_value, relfilenode, relowner, relacl FROM flake_internal.flake_mark m, pg_class c WHERE c.oid = m.tableoid"
+    state = """SELECT last_value, relfilenode, relowner, relacl FROM flake_internal.flake_mark m, pg_class c
+               WHERE c.oid = m.tableoid"""
     with server.connect(dbname=dbname) as superuser, server.connect(user=user, dbname=dbname) as db:
         before = superuser.execute(state).fetchone()
         # All of this runs in one transaction, so that its locks stay.

@@ -272,7 +272,8 @@ def test_a_role_that_may_set_the_sequence_moves_no_mark(own_servers):
     """A superuser can grant nextval and setval on flake_mark. They do not change the page that has the marks."""
     server = own_servers(clock="+0")
     file = server.dir / "data" / "flake.mark"
-    server.sql("CREATE ROLE app LOGIN; GRANT USAGE ON SCHEMA flake_internal TO app; GRANT ALL ON ALL SEQUENCES IN SCHEMA flake_internal TO app")
+    server.sql("""CREATE ROLE app LOGIN; GRANT USAGE ON SCHEMA flake_internal TO app;
+                  GRANT ALL ON ALL SEQUENCES IN SCHEMA flake_internal TO app""")
 
     def set_by_app(value):
         with server.connect(user="app") as app:

@@ -74,12 +74,13 @@ OPERATORS = """
     SELECT oprname, format_type(oprleft, NULL), format_type(oprright, NULL)
     FROM pg_operator o JOIN pg_depend d ON d.classid = 'pg_operator'::regclass AND d.objid = o.oid AND d.deptype = 'e'
     WHERE d.refobjid = (SELECT oid FROM pg_extension WHERE extname = 'flake')"""
+VALIDATOR = "flake_internal.flake_layout_validator"
 # Other places that take a value: input and output, casts, aggregates, indexes.
 OTHERS = [
     "SELECT octet_length(({text})::sno::text)", "SELECT ({bytea})::sno", "SELECT ({uuid})::sno", "SELECT ({sno})::bytea",
     "SELECT ({sno})::uuid", "SELECT min(s), max(s), count(DISTINCT s) FROM (VALUES (({sno})::sno), ({sno})) v(s)",
     "SELECT octet_length(sno_in(textout({text}))::text)",
-    "SELECT flake_internal.flake_layout_validator(ARRAY['definition=' || left(({jsonb})::text, 1000000)], 'pg_foreign_server'::regclass)",
+    f"SELECT {VALIDATOR}" "(ARRAY['definition=' || left(({jsonb})::text, 1000000)], 'pg_foreign_server'::regclass)",
     "SELECT count(*) FROM flake_take(NULL::pg_class, ({oid})::oid, ({text})::text, ({integer})::integer)",
     "SELECT count(*) FROM flake_layouts", "SELECT count(*) FROM flake_check()", "SELECT count(*) FROM flake_stats",
     "SELECT flake_timestamp({bigint}, {text}), flake_timestamp({bigint}, {text})",
@@ -199,10 +200,10 @@ LONG = [
     ("SELECT flake_create_layout('new', to_jsonb(repeat('x', 10000000)))", "54000"),
     ("SELECT flake_make(now(), jsonb_build_object(repeat('x', 10000000), 1))", "54000"),
     ("SELECT flake_make(now(), (SELECT jsonb_object_agg('k' || n, n) FROM generate_series(1, 50000) n))", "54000"),
-    (f"SELECT flake_internal.flake_layout_validator(ARRAY['definition=' || {E9}], 'pg_foreign_server'::regclass)", "22023"),
-    ("SELECT flake_internal.flake_layout_validator(array_fill('x'::text, ARRAY[5000000]), 'pg_foreign_server'::regclass)", "22023"),
-    (f"SELECT flake_internal.flake_layout_validator(ARRAY['definition=' || {FIELDS % 60000}], 'pg_foreign_server'::regclass)", "22023"),
-    (f"SELECT flake_internal.flake_layout_validator(ARRAY['definition=' || {FIELDS % 2000}], 'pg_foreign_server'::regclass)", "22023"),
+    (f"SELECT {VALIDATOR}(ARRAY['definition=' || {E9}], 'pg_foreign_server'::regclass)", "22023"),
+    (f"SELECT {VALIDATOR}(array_fill('x'::text, ARRAY[5000000]), 'pg_foreign_server'::regclass)", "22023"),
+    (f"SELECT {VALIDATOR}(ARRAY['definition=' || {FIELDS % 60000}], 'pg_foreign_server'::regclass)", "22023"),
+    (f"SELECT {VALIDATOR}(ARRAY['definition=' || {FIELDS % 2000}], 'pg_foreign_server'::regclass)", "22023"),
     (f"SELECT flake_create_layout('new', ({FIELDS % 2000})::jsonb)", "22023"),
 ]
 

@@ -157,7 +157,7 @@ def test_primaries_that_follow_each_other_have_all_turns(own_servers):
     servers[0].sql(TABLE)
     with both.running(servers[0]):
         both.wait_for_more(servers[0])
-    for timeline in range(2, 6):
+    for _ in range(2, 6):
         servers.append(own_servers(standby_of=servers[-1]))
         assert checked(servers[-1])[1] == "A standby makes no IDs, and has a turn from its promotion on."
         servers[-1].promote()
@@ -217,8 +217,8 @@ def test_without_a_history_a_new_primary_makes_no_ids_until_its_turn_is_accepted
     # Timeline 1 has turn 1, and nothing else is known.
     assert promoted.value("SELECT flake_accept_turn()") == 2 == turn(promoted)
     assert "turn 2 was accepted" in (promoted.dir / "server.log").read_text()
-    # The turn is recorded: neither a restart, nor the history, nor a lost file changes it. PostgreSQL does not start with a history that
-    # contradicts the WAL.
+    # The turn is recorded: neither a restart, nor the history, nor a lost file changes it. PostgreSQL does not start with a
+    # history that contradicts the WAL.
     file.unlink(missing_ok=True)
     promoted.restart()
     assert turn(promoted) == 2
