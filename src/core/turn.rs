@@ -6,7 +6,7 @@
 //!
 //! The history alone does not suffice. It is cut short where an archive begins anew, and after pg_upgrade the timelines begin with 1
 //! again. So the file of a server and the page of each database keep the last two timelines of their writer with their turns, and the
-//! chain goes on from what they say:
+//! chain continues from there:
 //!
 //! 1. A timeline keeps the turn that is recorded for it.
 //! 2. A new timeline takes the first of n, n + 1, n + 2 and n + 3 modulo 4, where n is its number, that neither of the two timelines

@@ -5,7 +5,7 @@ import pytest
 
 from test_convert import convert, own_schema
 
-# Whoever runs these functions as a superuser makes the role one. The rows count the runs as the role itself.
+# A superuser who runs one of these functions makes the role a superuser. The rows count the runs as the role itself.
 GRAB = """
     CREATE TABLE runs (place text);
     CREATE FUNCTION grab(place text) RETURNS bigint LANGUAGE plpgsql AS $$ BEGIN
@@ -73,7 +73,7 @@ def test_a_superuser_who_converts_a_table_runs_no_code_of_its_owner(server, kind
             assert db.execute(is_superuser).fetchone() == (False,)
             db.execute(undo)
             assert db.execute(is_superuser).fetchone() == (False,)
-            # Whoever asks the tables runs the code.
+            # A query of the table runs the code.
             db.execute("SELECT max(id) FROM t")
             assert db.execute(is_superuser).fetchone() == (True,)
         finally:
@@ -82,8 +82,7 @@ def test_a_superuser_who_converts_a_table_runs_no_code_of_its_owner(server, kind
 
 @pytest.mark.parametrize("order", ["", "DESC", "DESC NULLS LAST", "ASC NULLS FIRST"])
 def test_the_order_of_the_index_does_not_matter(server, order):
-    """A table may have no other index on its key than one in descending order, because that of the primary key is not valid yet,
-    or because it is found first."""
+    """An index in descending order may be found before the index of the primary key."""
     with own_schema(server) as db:
         db.execute(f"""CREATE TABLE t (id bigint NOT NULL, v int); INSERT INTO t VALUES (1, 1), (5000000000000000000, 2);
                        CREATE INDEX first ON t (id {order}); ALTER TABLE t ADD PRIMARY KEY (id)""")

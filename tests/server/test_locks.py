@@ -81,7 +81,7 @@ def test_a_role_cannot_wait_for_a_lock_of_the_mark(server, holds):
 
 
 MANY = "SELECT flake_next('twitter') FROM generate_series(1, 50)"
-# What a session can meet whose extension or database is dropped: its objects are gone.
+# The errors of a session whose extension or database is dropped: its objects are gone.
 GONE = (
     psycopg.errors.UndefinedFunction, psycopg.errors.UndefinedTable, psycopg.errors.UndefinedObject,
     psycopg.errors.ObjectNotInPrerequisiteState,

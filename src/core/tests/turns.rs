@@ -66,7 +66,7 @@ fn a_history_that_is_cut_anywhere_gives_a_turn_that_is_free_or_none() {
             let is_recorded = known.iter().any(|known| parents[cut..].contains(&known.last.unwrap().timeline));
             assert_eq!(found.is_some(), cut == 0 || is_recorded, "{chain:?} from {cut} with {known:?}");
             match found {
-                // What is recorded from before the beginning of the history counts as one before.
+                // A record from before the beginning of the history counts as one before.
                 Some(found) if known.iter().any(|known| !parents[cut..].contains(&known.last.unwrap().timeline)) => {
                     assert!(
                         (1..=2).all(|back| turn(all[last - back]) != turn(found)),
@@ -104,7 +104,7 @@ fn a_cluster_that_begins_again_takes_another_turn() {
             let second = Turns::of(2, Some(&[1]), &[first]).unwrap();
             assert!(![turn(first), turn(*upgraded)].contains(&turn(second)), "{chain:?}");
         }
-        // On the first timeline, the cluster goes on as it was.
+        // On the first timeline, the cluster keeps its turn.
         assert_eq!(Turns::of(1, Some(&[]), &[old[0]]), Some(old[0]));
     });
 }

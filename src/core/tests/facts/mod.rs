@@ -22,7 +22,7 @@ pub fn facts(file: Option<&(Marks, FilePart)>) -> Facts<'_> {
     Facts { now: NOON, started_at: None, node: node(0, 2), turns: on(1, 1), boot: Some(1), chance: (50, 60), file }
 }
 
-/// What a server records on a timeline with a turn.
+/// The record of a server on a timeline with a turn.
 pub fn on(timeline: u32, turn: u32) -> Turns {
     Turns { before: None, last: Some(Turn { timeline, turn }) }
 }
