@@ -4,9 +4,7 @@ and clients/rust. A server that leases to them."""
 import os
 import shutil
 import subprocess
-import sys
 import tarfile
-import zipfile
 
 import pytest
 
@@ -15,13 +13,13 @@ from database import CLIENTS
 
 PACKAGES, PROGRAMS = ROOT / "clients", ROOT / "tests/clients/lease"
 # The most nanoseconds for an ID. The best of many runs counts, because test machines are busy.
-LANGUAGES = {"python": 1000, "typescript": 1000, "java": 150, "go": 60, "rust": 200}
+LANGUAGES = {"typescript": 1000, "java": 150, "go": 60, "rust": 200}
 
 
 def lacks(language):
     """Returns the reason why a language cannot be used here, if there is one."""
     typescript = CLIENTS / "node_modules/typescript/bin/tsc"
-    programs = {"typescript": typescript, "java": "javac", "go": "go", "rust": "rustc", "python": CLIENTS / "python/flit_core"}
+    programs = {"typescript": typescript, "java": "javac", "go": "go", "rust": "rustc"}
     needed = programs[language]
     return None if shutil.which(needed) or os.path.isdir(needed) else f"{needed} is not there"
 
@@ -58,16 +56,6 @@ class Programs:
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(file, target)
         return self.directory / name
-
-    @property
-    def python_path(self):
-        at = self.directory / "python"
-        if not at.exists():
-            zipfile.ZipFile(package("python", "*.whl", self.directory / "dist")).extractall(at)
-        return f"{at}:{CLIENTS / 'python'}"
-
-    def python(self):
-        return "env", f"PYTHONPATH={self.python_path}", "PYTHONDONTWRITEBYTECODE=1", sys.executable, PROGRAMS / "main.py"
 
     @property
     def node_directory(self):

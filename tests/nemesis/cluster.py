@@ -1,9 +1,7 @@
 """The servers of a plan: a primary a, its standbys b and c, where c has a node number of its own, and another node d. A plan
 may leave out some of them."""
 
-import collections
 import contextlib
-import functools
 import itertools
 import os
 import signal
@@ -93,11 +91,8 @@ class Cluster:
         self.make, self.oracle, self.shape, self.nodes, self.timers, self.consumers = make, oracle, plan.shape, {}, [], []
         self.databases = DATABASES[: plan.databases]
         self.exit_libraries, self.layouts, self.has_horizon = {}, {}, False
-        self.lessees, self.leasing = collections.Counter(), threading.Lock()
         self.highest, self.numbers = 0.0, itertools.count(2)
         settings = [*SETTINGS, f"flake.node_count={self.shape.nodes}"]
-        if plan.leases:
-            self.make = make = functools.partial(make, steady=True)
         of_b, of_c = (f"shared_preload_libraries={name}" for name in plan.preloading)
         trunk = Branch("a1")
 

@@ -8,8 +8,6 @@ import itertools
 
 from .turns import promotions
 
-LEASE = "a lease"  # what a statement makes that leases
-LONGEST = 60  # seconds that a lease lasts after the clock at most
 SOONEST = 3  # promotions until a turn can come again
 
 
@@ -35,7 +33,7 @@ def parted(its, others):
 
 def last(batch, tick):
     """The end of what it has used, by the clock of its server."""
-    return batch.ended_clock + (LONGEST if batch.what == LEASE else tick)
+    return batch.ended_clock + tick
 
 
 def another_database(one, its, other, others, tick):

@@ -22,7 +22,6 @@ from .failover import fail_over, follow, restore
 from .starts import count, lose_mark, relaunch, renumber, restart
 
 __all__ = ["copy", "count", "double", "fail_over", "follow", "lose_mark", "renumber", "restart", "restore", "take_back"]
-MINUTE = 66  # seconds, after which a server leases, and earlier leases are over
 SHORT = 60  # seconds for sessions to notice a signal that nothing keeps from it
 OTHERS = """SELECT count(*) FROM pg_stat_activity
             WHERE pid <> pg_backend_pid() AND backend_type IN ('client backend', 'parallel worker')"""
@@ -37,14 +36,6 @@ def load(cluster, seconds):
 
 def clock(cluster, node, seconds):
     cluster.set_clock(node, node.clock.offset + seconds)
-
-
-def minute(cluster):
-    """It passes by all clocks of servers at once."""
-    for node in cluster.nodes.values():
-        if node.up:
-            cluster.set_clock(node, node.clock.now() - time.time() + MINUTE)
-            node.server.let_pass(MINUTE)
 
 
 def jitter(cluster, node, steps):
@@ -239,7 +230,7 @@ def leave(cluster, node):
         with consumer.turn:
             pass
     deadline = time.monotonic() + LONG
-    with cluster.leasing, node.server.connect() as db:
+    with node.server.connect() as db:
         while db.execute(OTHERS).fetchone()[0]:
             if time.monotonic() > deadline:
                 cluster.oracle.fail(f"sessions of {node.name} do not end")

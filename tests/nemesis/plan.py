@@ -29,36 +29,27 @@ class Plan:
         self.tailed = [group for group in groups if self.random.random() < 0.6]
         # If all clients use one database, the guarantee for each database covers all of them.
         self.databases = random.Random(f"{seed} databases").choice([1, 1, 3])
-        # With lessees, some of whose servers have to run for a minute.
-        self.minutes = random.Random(f"{seed} minutes")
-        self.leases = "leases" not in WITHOUT and self.minutes.random() < 0.4
         self.focus, self.steps = None, []
         for _ in range(length):
             self.steps += self.draw()
 
     def draw(self):
-        other, count = len(self.other), 0 if self.leases else 0.7
+        other = len(self.other)
         kinds = self.weighted({
             self.clock: 8, self.jitter: 5, self.ahead_and_back: 2, self.stand_still: 2, self.accept_clock: 1,
             self.start_above: 1, self.pause: 1, self.pause_one: 3, self.kill_one: 3, self.kill: 2, self.terminate: 2,
-            self.restart: 5, self.fill_disk: 0.6, self.slow_disk: 2, self.lose_mark: 1, self.renumber: other, self.count: count,
+            self.restart: 5, self.fill_disk: 0.6, self.slow_disk: 2, self.lose_mark: 1, self.renumber: other, self.count: 0.7,
             self.reload: 1, self.open_up: 1, self.recreate: 0.5, self.copy: 0.4, self.double: 0.7, self.take_back: other,
             self.restore: other, self.leave: 12, self.catch_up: 6, self.fail_over: 6 if self.standbys else 0,
             self.follow: (5 if self.standbys else 20) if self.down else 0,
             self.fail_over_and_restart: 3 if self.standbys else 0, self.in_a_row: 3 if self.standbys else 0,
             self.start_above_and_renumber: 3 * other,
         })  # fmt: skip
-        return [*self.work(), *self.minute(), *kinds(), ("load", self.random.choice([0.1, 0.2, 0.4, 0.8]))]
+        return [*self.work(), *kinds(), ("load", self.random.choice([0.1, 0.2, 0.4, 0.8]))]
 
     def weighted(self, kinds):
         weights = [0 if kind.__name__ in WITHOUT else weight for kind, weight in kinds.items()]
         return self.random.choices(list(kinds), weights)[0]
-
-    def minute(self):
-        """Servers lease a minute after their start, and two seconds after they know that somebody wants to."""
-        if not self.leases or self.minutes.random() < 0.5:
-            return []
-        return [("load", 0.5), ("minute",), ("load", 2.5)]
 
     def work(self):
         """Sometimes changes how many clients work on a server."""

@@ -16,7 +16,6 @@ class Report:
         self.seconds = 0.0
         self.faults, self.forgiven, self.near, self.refusals = (collections.Counter() for _ in range(4))
         self.longest, self.shut_for, self.failures, self.forgotten = {}, 0.0, [], 0
-        self.lessees = collections.Counter()
 
     def add(self, seed, cluster, seconds):
         oracle = cluster.oracle
@@ -33,7 +32,6 @@ class Report:
         self.on_standbys += sum(consumer.passed_on_standbys for consumer in cluster.consumers)
         self.horizons += sum(node.published for node in cluster.nodes.values())
         self.thrown += cluster.refusals.thrown
-        self.lessees.update(cluster.lessees)
         self.forgotten += any(FORGOTTEN in node.log for node in cluster.nodes.values())
         self.shut_for = max(self.shut_for, cluster.refusals.shut_for)
         for state, lasted in cluster.refusals.longest.items():
@@ -50,7 +48,6 @@ class Report:
             f"on standbys by {self.horizons} that were published; plans in which PostgreSQL has forgotten prepared transactions, "
             f"and consumers are not judged: {self.forgotten}",
             f"faults: {counted(self.faults)}",
-            f"lessees: {counted(self.lessees)}",
             f"exemptions used: {counted(forgiven)}; equal IDs of layouts that overlap: {self.overlaps}; "
             f"forgiven ticks that were used twice: {counted(self.near)}",
             f"refusals: {counted(self.refusals)}; clients thrown out: {self.thrown}",

@@ -7,7 +7,6 @@ from conftest import made_servers
 from . import ending, faults
 from .cluster import Cluster
 from .consumers import consumers
-from .lessees import lessees
 from .oracle import Oracle
 from .plan import Plan
 from .refusals import Refusals
@@ -21,7 +20,7 @@ def play(seed, steps, report):
     with made_servers() as make:
         cluster = Cluster(make, oracle, plan)
         cluster.refusals = Refusals(cluster)
-        with consumers(cluster, plan.tailed), lessees(cluster, plan, seed), load_on(cluster, list(cluster.nodes.values()), seed):
+        with consumers(cluster, plan.tailed), load_on(cluster, list(cluster.nodes.values()), seed):
             for step in plan.steps:
                 oracle.begins(step)
                 faults.attempt(cluster, step)
