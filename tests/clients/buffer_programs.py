@@ -6,6 +6,7 @@ import shutil
 import socket
 import subprocess
 import sys
+import tarfile
 import threading
 import zipfile
 
@@ -19,7 +20,7 @@ from database import EXAMPLES as ALL_EXAMPLES
 PACKAGES, PROGRAMS = ROOT / "clients", ROOT / "tests/clients/buffer"
 EXAMPLES = ALL_EXAMPLES / "ids"
 # The most nanoseconds for an ID. The best of many runs counts, because test machines are busy.
-LANGUAGES = {"python": 1000, "asyncio": 1000}
+LANGUAGES = {"python": 1000, "asyncio": 1000, "typescript": 300}
 
 
 def lacks(language):
@@ -75,12 +76,39 @@ class Programs:
     def asyncio(self):
         return "env", "AIO=yes", *self.python()
 
+    @property
+    def node_directory(self):
+        """Returns a directory whose programs find the package and the other clients."""
+        at = self.directory / "typescript"
+        if not at.exists():
+            modules = at / "node_modules"
+            modules.mkdir(parents=True)
+            for module in (CLIENTS / "node_modules").iterdir():
+                (modules / module.name).symlink_to(module)
+            with tarfile.open(package("typescript", "*.tgz", self.directory / "dist")) as archive:
+                archive.extractall(at)
+            (at / "package").rename(modules / "flake-ids")
+            (at / "package.json").write_text('{"type": "module"}')
+        return at
+
+    def typescript(self):
+        at = self.node_directory
+        for file in PROGRAMS / "main.ts", EXAMPLES / "use_ids.ts":
+            (at / "src").mkdir(exist_ok=True)
+            shutil.copy(file, at / "src")
+        options = ("--strict", "--noUncheckedIndexedAccess", "--skipLibCheck", "--target", "es2022", "--module", "nodenext")
+        self.build("node", "node_modules/typescript/bin/tsc", *options, "src/main.ts", "src/use_ids.ts", cwd=at)
+        return "node", at / "src/main.js"
+
     def application(self, language, database, directory):
         """Runs the program of examples/ids, and returns its output."""
         return getattr(self, f"{language}_application")(self[language], database, directory)
 
     def python_application(self, command, database, directory):
         return database.run(*command[:4], str(EXAMPLES / "use_ids.py"), directory=directory)
+
+    def typescript_application(self, command, database, directory):
+        return database.run("node", command[1].replace("main.js", "use_ids.js"), directory=directory)
 
 
 class Talk:

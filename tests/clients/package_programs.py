@@ -42,3 +42,20 @@ def python(programs, code, environment=None):
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
+
+
+NODE = """
+import {{ cpSync }} from "node:fs";
+import pg from "pg";
+import {{ Closed, Ids, Refused, Unavailable }} from "flake-ids";
+const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
+const connect = () => new pg.Client();
+{code}
+"""
+
+
+def node(programs, database, code, **environment):
+    needs("typescript")
+    program = programs.node_directory / f"packages_{abs(hash(code))}.mjs"
+    program.write_text(NODE.format(code=textwrap.dedent(code)))
+    return json.loads(database.run("node", program.name, directory=programs.node_directory, **environment).splitlines()[-1])

@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from package_programs import database, needs, programs, python
+from package_programs import database, needs, node, programs, python
 
 __all__ = ["database", "programs"]
 
@@ -73,6 +73,27 @@ print(json.dumps([[len(everything), len(set(everything))], left, len({pid for pi
     assert made == [500 + 1000 + 16000 + 4 * 4000] * 2 and pids > 1 and left > 100
     # Children have not closed the connection of their parent.
     assert connected == 1
+
+
+def test_processes_of_a_cluster_never_make_an_id_twice(programs, database):
+    made, distinct = node(programs, database, """
+        const { default: cluster } = await import("node:cluster");
+        const ids = new Ids("twitter", connect, { patience: 60, maxAge: Infinity });
+        const made = [];
+        for (let n = 0; n < 5000; n++) made.push(String(await ids.next()));
+        if (cluster.isPrimary) {
+          const workers = Array.from({ length: 4 }, () => cluster.fork());
+          await Promise.all(workers.map((worker) => new Promise((resolve) => {
+            worker.on("message", (theirs) => made.push(...theirs));
+            worker.on("exit", resolve);
+          })));
+          await ids.close();
+          console.log(JSON.stringify([made.length, new Set(made).size]));
+        } else {
+          process.send(made, () => process.exit(0));
+        }
+    """)  # fmt: skip
+    assert made == distinct == 25000
 
 
 APPLICATION = """

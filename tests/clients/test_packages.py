@@ -10,7 +10,7 @@ import pytest
 from buffer_programs import PACKAGES, package
 from conftest import ROOT
 from database import CLIENTS
-from package_programs import database, needs, programs, python
+from package_programs import database, needs, node, programs, python
 
 __all__ = ["database", "programs"]
 
@@ -269,6 +269,124 @@ def test_options_that_make_no_sense_are_refused(programs, wrong):
         except ValueError as error:
             print(json.dumps(str(error)))
     """).startswith(wrong.partition("=")[0])
+
+
+def test_patience_without_an_end_in_node(programs, database):
+    """Node fires a timer of such a time at once, and again and again."""
+    longest = node(programs, database, """
+        const timer = globalThis.setTimeout;
+        let longest = 0;
+        globalThis.setTimeout = (act, pause, ...rest) => (longest = Math.max(longest, pause), timer(act, pause, ...rest));
+        cpSync("node_modules/flake-ids", "node_modules/patient", { recursive: true });
+        const again = await import("./node_modules/patient/dist/index.js");
+        const never = () => ({ connect: () => new Promise(() => undefined), end: async () => undefined, on: () => undefined });
+        await new again.Ids("twitter", never, { patience: Infinity }).next(AbortSignal.timeout(500)).catch(() => undefined);
+        console.log(JSON.stringify(longest));
+        process.exit(0);
+    """)  # fmt: skip
+    assert 500 < longest < 2**31
+
+
+FAKED = """
+    import FakeTimers from "@sinonjs/fake-timers";
+    const made = [];
+    const kind = "{kind}";
+    const options = kind === "date" ? {{ now: 1772355600000, toFake: ["Date"] }} : {{ now: 1772355600000 }};
+    const use = async () => {{
+      for (let n = 0; n < 5000; n++) made.push(String(await ids.next()));
+      const nowhere = new Ids("twitter", () => new pg.Client({{ host: "/nowhere" }}), {{ patience: 0.5 }});
+      made.push(await nowhere.next().catch((problem) => problem.name));
+    }};
+    let ids = new Ids("twitter", connect, {{ patience: 20 }});
+    if (kind !== "inside") await ids.next();
+    const clock = FakeTimers.install(options);
+    if (kind === "inside") ids = new Ids("twitter", connect, {{ patience: 20 }});
+    await use();
+    clock.uninstall();
+    await use();
+    await ids.close();
+    console.log(JSON.stringify([made.length, new Set(made).size, made.filter((one) => one === "Unavailable").length]));
+"""
+
+
+@pytest.mark.parametrize("kind", ["before", "inside", "date"])
+def test_ids_come_under_faked_timers_and_after_them(programs, database, kind):
+    """A test of a program fakes all timers, or the dates only. Patience ends all the same."""
+    assert node(programs, database, FAKED.format(kind=kind)) == [10002, 10001, 2]
+
+
+def test_a_module_that_node_loads_again_leaves_nothing(programs, database):
+    """The old module's objects have no connection after ten seconds."""
+    made, before, after = node(programs, database, """
+        const made = new Set();
+        for (let n = 0; n < 80; n++) {
+          cpSync("node_modules/flake-ids", `node_modules/again_${n}`, { recursive: true });
+          const { Ids } = await import(`./node_modules/again_${n}/dist/index.js`);
+          made.add(await new Ids("twitter", connect, { patience: 60 }).next());
+        }
+        const client = new pg.Client();
+        await client.connect();
+        const count = "SELECT count(*)::int - 1 AS n FROM pg_stat_activity WHERE datname = current_database()";
+        const sessions = async () => (await client.query(count)).rows[0].n;
+        const before = await sessions();
+        for (const end = Date.now() + 60000; (await sessions()) > 0 && Date.now() < end; ) await sleep(100);
+        console.log(JSON.stringify([made.size, before, await sessions()]));
+        await client.end();
+    """)  # fmt: skip
+    assert (made, after) == (80, 0) and before > 0
+
+
+def test_a_pool_of_pg(programs, database):
+    """A request gives its connection back, takes no part in a transaction, and ends a connection that has failed."""
+    made, counters, failed = node(programs, database, """
+        const pool = new pg.Pool({ max: 1 });
+        pool.on("error", () => undefined);
+        const ids = new Ids("twitter", pool, { patience: 60 });
+        const made = await ids.take(100);
+        const client = await pool.connect();
+        await client.query("BEGIN");
+        for (let n = 0; n < 10; n++) made.push(ids.tryNext());
+        const { pid } = (await client.query("SELECT pg_backend_pid() AS pid")).rows[0];
+        await client.query("ROLLBACK");
+        client.release();
+        made.push(...(await ids.take(100)));
+        const other = new pg.Client();
+        await other.connect();
+        await other.query("SELECT pg_terminate_backend($1)", [pid]);
+        made.push(...(await ids.take(100)));
+        await ids.close();
+        const failed = await new Ids("none", pool).next().catch((problem) => [problem.name, problem.cause.code]);
+        await pool.query("SELECT 1");
+        await pool.end();
+        await other.end();
+        const all = made.filter(Boolean).map(String);
+        console.log(JSON.stringify([[all.length, new Set(all).size], ids.counters, failed]));
+    """)  # fmt: skip
+    assert made[0] == made[1] >= 300
+    assert counters["failures"] <= 1 and counters["requests"] >= 3 and failed == ["Refused", "22023"]
+
+
+def test_signals_iteration_and_the_end_in_node(programs, database):
+    """A process with nothing else to do ends, although its Ids was not closed."""
+    kinds = node(programs, database, """
+        const kind = async (ids, signal) => {
+          try { await ids.next(signal); return ["none"]; } catch (error) { return [error.name, error.cause?.code ?? null]; }
+        };
+        const lines = [];
+        const never = () => new pg.Client({ host: "/nowhere" });
+        const options = { patience: 1, log: (level, line, problem) => lines.push([level, line, problem.code]) };
+        const kinds = [await kind(new Ids("twitter", never, options), AbortSignal.timeout(100)),
+          await kind(new Ids("twitter", never, options)), lines.length > 1, lines[0]];
+        const ids = new Ids("twitter", connect);
+        let made = 0;
+        for await (const id of ids) if (typeof id !== "bigint" || ++made === 100) break;
+        const wrong = [{ maxAge: 0 }, { maxAge: NaN }, { most: 0 }, { most: 2 ** 31 }, { patience: -1 }].filter((options) => {
+          try { return new Ids("twitter", connect, options); } catch (problem) { return !(problem instanceof RangeError); }
+        });
+        console.log(JSON.stringify([...kinds, made, wrong]));
+    """)  # fmt: skip
+    line = ["warn", "twitter: IDs could not be fetched", "ENOENT"]
+    assert kinds == [["TimeoutError", None], ["Unavailable", "ENOENT"], True, line, 100, []]
 
 
 def test_types_are_strict(programs):
