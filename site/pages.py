@@ -65,7 +65,7 @@ def summary(source):
     lines += ["# Project", ""]
     for page in sorted(set(source.rglob("*.md")) - listed):
         path = page.relative_to(source)
-        chapter(f"{title(page)} ({path.parts[1]})" if path.parts[0] == "clients" else title(page), path)
+        chapter(f"{title(page)} ({path.parts[1]})" if path.match("clients/*/*") else title(page), path)
     return "\n".join(lines) + "\n"
 
 

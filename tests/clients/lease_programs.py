@@ -4,26 +4,20 @@ and clients/rust. A server that leases to them."""
 import os
 import shutil
 import subprocess
-import sys
-import tarfile
-import zipfile
 
 import pytest
 
 from conftest import ROOT
-from database import CLIENTS
 
 PACKAGES, PROGRAMS = ROOT / "clients", ROOT / "tests/clients/lease"
 # The most nanoseconds for an ID. The best of many runs counts, because test machines are busy.
-LANGUAGES = {"python": 1000, "typescript": 1000, "java": 150, "go": 60, "rust": 200}
+LANGUAGES = {"java": 150, "go": 60, "rust": 200}
 
 
 def lacks(language):
     """Returns the reason why a language cannot be used here, if there is one."""
-    typescript = CLIENTS / "node_modules/typescript/bin/tsc"
-    programs = {"typescript": typescript, "java": "javac", "go": "go", "rust": "rustc", "python": CLIENTS / "python/flit_core"}
-    needed = programs[language]
-    return None if shutil.which(needed) or os.path.isdir(needed) else f"{needed} is not there"
+    needed = {"java": "javac", "go": "go", "rust": "rustc"}[language]
+    return None if shutil.which(needed) else f"{needed} is not there"
 
 
 def package(language, pattern, directory):
@@ -58,40 +52,6 @@ class Programs:
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(file, target)
         return self.directory / name
-
-    @property
-    def python_path(self):
-        at = self.directory / "python"
-        if not at.exists():
-            zipfile.ZipFile(package("python", "*.whl", self.directory / "dist")).extractall(at)
-        return f"{at}:{CLIENTS / 'python'}"
-
-    def python(self):
-        return "env", f"PYTHONPATH={self.python_path}", "PYTHONDONTWRITEBYTECODE=1", sys.executable, PROGRAMS / "main.py"
-
-    @property
-    def node_directory(self):
-        """Returns a directory whose programs find the package and the other clients."""
-        at = self.directory / "typescript"
-        if not at.exists():
-            modules = at / "node_modules"
-            modules.mkdir(parents=True)
-            for module in (CLIENTS / "node_modules").iterdir():
-                (modules / module.name).symlink_to(module)
-            with tarfile.open(package("typescript", "*.tgz", self.directory / "dist")) as archive:
-                archive.extractall(at)
-            (at / "package").rename(modules / "pgflake")
-            (at / "package.json").write_text('{"type": "module"}')
-        return at
-
-    def typescript(self):
-        at = self.node_directory
-        for file in PROGRAMS / "main.ts", ROOT / "examples/lease/use_lease.ts":
-            (at / "src").mkdir(exist_ok=True)
-            shutil.copy(file, at / "src")
-        options = ("--strict", "--noUncheckedIndexedAccess", "--skipLibCheck", "--target", "es2022", "--module", "nodenext")
-        self.build("node", "node_modules/typescript/bin/tsc", *options, "src/main.ts", "src/use_lease.ts", cwd=at)
-        return "node", at / "src/main.js"
 
     @property
     def java_path(self):

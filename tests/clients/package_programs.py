@@ -8,21 +8,15 @@ import textwrap
 
 import pytest
 
+from buffer_programs import Programs, lacks
 from database import Database
-from lease_programs import Programs, lacks, leasing_server
 
 BEGIN = """
-import asyncio, collections, json, multiprocessing, os, sys, threading, time
+import asyncio, collections, importlib, json, multiprocessing, os, sys, threading, time
 import psycopg
-import pgflake
-from pgflake import AsyncIds, Closed, Ids, NoLease, Refused, lessee
-from pgflake.database import Database
-from pgflake.window import Row, SECOND
-
-def granted(token=1, seconds=60, worker=7):
-    now = lessee.wall()
-    end = now // 1000 + seconds * 1000
-    return Row(None, 0, token, worker, now // 1000, end, 22, worker << 12, 0, 4096, 0, 1000, now, now + seconds * SECOND)
+import flake_ids
+from flake_ids import AsyncIds, Closed, FlakeError, Ids, Refused, Unavailable
+from flake_ids.database import Database
 """
 
 
@@ -33,9 +27,7 @@ def programs(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def database(servers, tmp_path_factory):
-    made = Database(leasing_server(servers), tmp_path_factory.mktemp("database"))
-    made.sql("CREATE TABLE orders (id bigint PRIMARY KEY, item text)")
-    return made
+    return Database(servers("log_line_prefix=%d "), tmp_path_factory.mktemp("database"))
 
 
 def needs(language):
@@ -53,8 +45,9 @@ def python(programs, code, environment=None):
 
 
 NODE = """
+import {{ cpSync }} from "node:fs";
 import pg from "pg";
-import {{ Closed, Ids, NoLease, Refused }} from "pgflake";
+import {{ Closed, Ids, Refused, Unavailable }} from "flake-ids";
 const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 const connect = () => new pg.Client();
 {code}

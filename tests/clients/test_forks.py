@@ -1,4 +1,4 @@
-"""Processes that are forked from a program with a lease, by servers of applications too, never make an ID twice."""
+"""Processes that are forked from a program with a buffer, by servers of applications too, never make an ID twice."""
 
 import shutil
 import socket
@@ -14,6 +14,11 @@ __all__ = ["database", "programs"]
 
 
 FORKS = """
+ids = Ids("twitter", "", max_age=None, patience=60)
+ids.take(1000)
+# As many as were used are fetched, so each child has a copy of some hundred IDs.
+first = [ids.next() for _ in range(500)]
+
 def make(number):
     return os.getpid(), [ids.next() for _ in range(2000)]
 
@@ -24,44 +29,48 @@ def sleeps(thread):
         quiet = quiet + 1 if state == "S" else 0
         time.sleep(0.05)
 
-def forked_without_hooks(depth):
-    # As uWSGI does; the C library knows no hooks of Python.
-    import ctypes
+def forked(fork, depth):
     reading, writing = os.pipe()
-    # A child hangs if a thread of its parent wants Python's own lock at the fork. So the thread that renews is stopped first, at
-    # pgflake's lock, which the child therefore has as a copy that nobody gives back.
-    of = ids._lessee.process()
-    with of.changed:
-        of.changed.notify_all()
-        sleeps(of.thread)
-        child = ctypes.PyDLL(None).fork()
-    if child == 0:
+    if fork() == 0:
         made = [str(ids.next()) for _ in range(2000)]
         if depth:
-            made += forked_without_hooks(depth - 1)
+            made += forked(fork, depth - 1)
         for one in made:
             os.write(writing, f"{one} ".encode())
         os._exit(0)
     os.close(writing)
     with os.fdopen(reading) as read:
         return read.read().split()
+
+def without_hooks():
+    # As uWSGI does; the C library knows no hooks of Python. A child hangs if a thread of its parent wants Python's own lock at
+    # the fork. So the thread that fetches is stopped first, at a lock of flake_ids, which the child has as a copy that nobody
+    # gives back.
+    import ctypes
+    process = ids._current()
+    if process.thread is None:
+        return ctypes.PyDLL(None).fork()
+    with process.changed:
+        process.changed.notify_all()
+        sleeps(process.thread)
+        return ctypes.PyDLL(None).fork()
 """
 
 
 def test_processes_that_are_forked_never_make_an_id_twice(programs, database):
-    made, pids, connected = python(programs, FORKS + """
-ids = Ids("twitter", "", patience=20)
-first = [ids.next() for _ in range(2000)]
+    made, left, pids, connected = python(programs, FORKS + """
+left = len(ids._process.buffer.first.ids)
 with multiprocessing.get_context("fork").Pool(4) as pool:
     by = pool.map(make, range(8), 1)
-hookless = [int(one) for _ in range(3) for one in forked_without_hooks(1)]
+children = [int(one) for fork in (os.fork, without_hooks) for _ in range(2) for one in forked(fork, 1)]
 query = "SELECT count(*) FROM pg_stat_activity WHERE application_name = %s"
+rest = [ids.next() for _ in range(1000)]
 with psycopg.connect("") as db:
-    connected = db.execute(query, [f"pgflake {os.getpid()}"]).fetchone()[0]
-everything = first + [ids.next()] + [one for _, made in by for one in made] + hookless
-print(json.dumps([[len(everything), len(set(everything))], len({pid for pid, _ in by}), connected]))
+    connected = db.execute(query, [f"flake-ids {os.getpid()}"]).fetchone()[0]
+everything = first + rest + [one for _, made in by for one in made] + children
+print(json.dumps([[len(everything), len(set(everything))], left, len({pid for pid, _ in by}), connected]))
 """, database.environment)
-    assert made == [2000 + 1 + 16000 + 3 * 4000] * 2 and pids > 1
+    assert made == [500 + 1000 + 16000 + 4 * 4000] * 2 and pids > 1 and left > 100
     # Children have not closed the connection of their parent.
     assert connected == 1
 
@@ -69,7 +78,7 @@ print(json.dumps([[len(everything), len(set(everything))], len({pid for pid, _ i
 def test_processes_of_a_cluster_never_make_an_id_twice(programs, database):
     made, distinct = node(programs, database, """
         const { default: cluster } = await import("node:cluster");
-        const ids = new Ids("twitter", { connect, patience: 20 });
+        const ids = new Ids("twitter", connect, { patience: 60, maxAge: Infinity });
         const made = [];
         for (let n = 0; n < 5000; n++) made.push(String(await ids.next()));
         if (cluster.isPrimary) {
@@ -89,8 +98,9 @@ def test_processes_of_a_cluster_never_make_an_id_twice(programs, database):
 
 APPLICATION = """
 import os
-from pgflake import Ids
-ids = Ids("twitter", "", patience=20)
+from flake_ids import Ids
+ids = Ids("twitter", "", max_age=None, patience=60)
+ids.take(1000)
 ids.next()
 def application(environment, start):
     start("200 OK", [("Content-Type", "text/plain")])

@@ -20,8 +20,6 @@ SECONDS = int(os.environ.get("FLAKE_LEASE_SECONDS", "40"))
 IS_LONG = SECONDS > 300
 # How many clients of each language, and how many sessions.
 PROCESSES = 8 if IS_LONG else 2
-# The program in Python acts on these signals.
-SIGNALS = {"fork": signal.SIGUSR1, "client's clock": signal.SIGUSR2}
 # After how many seconds at most a server grants leases again after a start, and after a promotion.
 START, PROMOTED = 80, 5
 # By how many seconds a standby lags behind an old primary.
@@ -62,14 +60,12 @@ class Deployment:
 
     def event(self):
         choose, lessee = self.choose, self.choose.choice(self.running)
-        kind = choose.choice(["stop", "stop", "fork", "kill", "client's clock", "server's clock"])
+        kind = choose.choice(["stop", "stop", "kill", "server's clock"])
         self.seen[kind] += 1
         if kind == "stop":
             lessee.signal(signal.SIGSTOP)
             self.load.ends.wait(choose.choice([0.1, 3, 12, 70 if IS_LONG else 12]))
             lessee.signal(signal.SIGCONT)
-        elif kind in SIGNALS:
-            choose.choice([lessee for lessee in self.running if lessee.language == "python"]).signal(SIGNALS[kind])
         elif kind == "kill":
             lessee.signal(signal.SIGKILL)
             lessee.end()

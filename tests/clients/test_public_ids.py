@@ -150,7 +150,7 @@ def test_the_pattern_of_the_page_is_that_of_public_ids(database):
 
 WITHOUT_THE_DATABASE = """
 import sys
-from pgflake import Key
+from flake_ids import Key
 keys = [(int(least), Key("usr", bytes.fromhex(secret))) for least, secret in zip(sys.argv[3::2], sys.argv[4::2])]
 print(seal(keys, int(sys.argv[1])), seal(keys, int(sys.argv[2])), *(unseal(keys, seal(keys, int(id))) for id in sys.argv[1:3]))
 try:

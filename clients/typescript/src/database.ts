@@ -1,78 +1,105 @@
-// The connection that leases are asked for on: one of its own, that nobody else has to give back. A request has two seconds. One that
-// takes longer loses the connection, because what comes later would be an answer to another question.
-import { Refused } from "./errors.js";
-import { COLUMNS, toRow, type Row } from "./window.js";
+// Where IDs come from: a connection of its own, or one of a pool for the time of a request. A request has two seconds. One that takes
+// longer loses its connection, because what comes later would be an answer to another question.
+import { FlakeError } from "./errors.js";
 
 /** A client of `pg` that is not connected yet. */
 export interface Client {
   connect(): Promise<unknown>;
-  query(text: string, values: unknown[]): Promise<{ rows: Record<string, unknown>[] }>;
+  query(config: any): Promise<{ rows: any[] }>;
   end(): Promise<void>;
   unref?(): void;
   on(event: "error", listener: (problem: Error) => void): unknown;
 }
 
+/** A pool of `pg`. */
+export interface Pool {
+  connect(): Promise<{ query(config: any): Promise<{ rows: any[] }>; release(problem?: Error | boolean): void }>;
+  readonly totalCount: number;
+}
+
+export type Connect = (() => Client) | Pool;
+
+/** Milliseconds. */
 const LIMIT = 2000;
-const NAMED = "SELECT pg_catalog.set_config('application_name', $1, false) WHERE pg_catalog.current_setting('application_name') = ''";
+// Libraries that fake the timers of a test replace them after this module was loaded.
+export const { setTimeout, clearTimeout } = globalThis;
 
 export class Database {
   private client: Client | undefined;
 
-  constructor(private connect: () => Client, private names: { lease: string; release: string }) {}
+  constructor(private connect: Connect) {}
 
-  async lease(layout: string, token: bigint | undefined): Promise<Row> {
-    const query = `SELECT protocol, ${COLUMNS.join(", ")} FROM ${this.names.lease}($1, $2::bigint)`;
-    const [columns] = await this.rows(query, layout, token?.toString() ?? null);
-    if (Number(columns?.["protocol"]) !== 1) {
-      throw new Refused(`the server speaks protocol ${columns?.["protocol"]} of leases, and this client protocol 1`);
-    }
-    return toRow(columns!);
+  /** Whether the next request is on a connection that was there before. The server may have ended it meanwhile. */
+  get isUsed(): boolean {
+    return typeof this.connect === "function" ? this.client !== undefined : this.connect.totalCount > 0;
   }
 
-  async release(layout: string, token: bigint, lastTick: number | undefined): Promise<void> {
-    await this.rows(`SELECT ${this.names.release}($1, $2::bigint, $3::bigint)`, layout, token.toString(), lastTick ?? null);
-  }
-
+  /** Rejects with the driver's error, or after two seconds. */
   async batch(layout: string, count: number): Promise<bigint[]> {
-    const rows = await this.rows("SELECT flake_batch($1, $2::integer)::text AS id", layout, count);
-    return rows.map(({ id }) => BigInt(id as string));
+    const config = { text: "SELECT flake_batch($1, $2)", values: [layout, count], rowMode: "array", types: { getTypeParser: () => BigInt } };
+    const { rows } = await (typeof this.connect === "function" ? this.own(this.connect, config) : pooled(this.connect, config));
+    if (rows.length !== count) throw new FlakeError(`flake_batch has returned ${rows.length} IDs instead of ${count}`);
+    return (rows as [bigint][]).map(([id]) => id);
   }
 
-  /** Ends the connection without a wait for the server. */
-  close(): void {
+  /** Ends the connection, and waits no longer for the server than a request does. */
+  async close(): Promise<void> {
     const client = this.client as (Client & { connection?: { stream?: { destroy?(): void } } }) | undefined;
     this.client = undefined;
-    client?.end().catch(() => undefined);
-    client?.connection?.stream?.destroy?.();
+    if (!client) return;
+    await limited(client.end(), true).catch(() => undefined);
+    client.connection?.stream?.destroy?.();
   }
 
-  private async rows(text: string, ...values: unknown[]): Promise<Record<string, unknown>[]> {
-    let timer: NodeJS.Timeout | undefined;
-    const late = new Promise<never>((_, reject) => {
-      timer = setTimeout(() => reject(new Error("the database has not answered for 2 s")), LIMIT);
-    });
+  private async own(connect: () => Client, config: object): Promise<{ rows: unknown[] }> {
     try {
-      const answer = this.answer(text, values);
-      answer.catch(() => undefined);
-      return await Promise.race([answer, late]);
+      return await limited(this.asked(connect, config));
     } catch (problem) {
-      this.close();
+      void this.close();
       throw problem;
-    } finally {
-      clearTimeout(timer);
     }
   }
 
-  private async answer(text: string, values: unknown[]): Promise<Record<string, unknown>[]> {
+  private async asked(connect: () => Client, config: object): Promise<{ rows: unknown[] }> {
     if (!this.client) {
-      const client = (this.client = this.connect());
-      // An idle connection that the server ends is noticed by the next request.
+      const client = (this.client = connect());
+      // The next request notices that the server has ended a connection without use.
       client.on("error", () => undefined);
       await client.connect();
       // It does not keep a process that has nothing else to do.
       client.unref?.();
-      await client.query(NAMED, [`pgflake ${process.pid}`]);
     }
-    return (await this.client.query(text, values)).rows;
+    return this.client.query(config);
+  }
+}
+
+async function pooled(pool: Pool, config: object): Promise<{ rows: unknown[] }> {
+  const getting = pool.connect();
+  const client = await limited(getting).catch((problem: unknown) => {
+    getting.then((late) => late.release(), () => undefined);
+    throw problem;
+  });
+  try {
+    const answer = await limited(client.query(config));
+    client.release();
+    return answer;
+  } catch (problem) {
+    client.release(true);
+    throw problem;
+  }
+}
+
+/** A process that has nothing else to do goes on only if it `isNeeded`. */
+async function limited<T>(answer: Promise<T>, isNeeded = false): Promise<T> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new Error(`the database has not answered for ${LIMIT / 1000} s`)), LIMIT);
+    if (!isNeeded) timer.unref();
+  });
+  answer.catch(() => undefined);
+  try {
+    return await Promise.race([answer, late]);
+  } finally {
+    clearTimeout(timer);
   }
 }

@@ -7,14 +7,10 @@ export class FlakeError extends Error {
   }
 }
 
-/** There was no lease in time, and it is worth trying again. `reason` is the server's, if it has answered. */
-export class NoLease extends FlakeError {
-  constructor(message: string, readonly reason: string | undefined, options?: ErrorOptions) {
-    super(message, options);
-  }
-}
+/** There was no ID in time, and it is worth trying again. */
+export class Unavailable extends FlakeError {}
 
-/** Somebody has to mend something: a privilege, the name of a layout, a layout that cannot lease. */
+/** Somebody has to mend something: a privilege, the name of a layout, the extension, the login. */
 export class Refused extends FlakeError {}
 
 /** close() was called. */
@@ -23,11 +19,11 @@ export class Closed extends FlakeError {}
 /** A text is no public ID of this key. */
 export class InvalidID extends FlakeError {}
 
-const PERMANENT = new Set(["42501", "42883", "0A000", "22023", "3D000", "28000", "28P01"]);
+const PERMANENT = new Set(["42501", "42883", "22023", "2200H", "3D000", "28000", "28P01"]);
 
 /** Whether waiting is of no use, by the error's SQLSTATE. */
 export function isPermanent(problem: unknown): boolean {
-  return problem instanceof Refused || PERMANENT.has((problem as { code?: string } | null)?.code ?? "");
+  return PERMANENT.has((problem as { code?: string } | null)?.code ?? "");
 }
 
 export function messageOf(problem: unknown): string {

@@ -1,119 +1,135 @@
-import { Database, type Client } from "./database.js";
-import { Closed, isPermanent, messageOf, NoLease, Refused } from "./errors.js";
-import { SECOND, Window } from "./window.js";
+import { Buffer, now } from "./buffer.js";
+import { clearTimeout, Database, setTimeout, type Connect } from "./database.js";
+import { Closed, isPermanent, messageOf, Refused, Unavailable } from "./errors.js";
 
 export interface Options {
-  /** Opens a connection of its own, such as `() => new pg.Client()`. It is not one of a pool: it stays open as long as this. */
-  connect: () => Client;
-  /** How many seconds an ID waits for a lease; 5 by default. */
+  /** IDs that were fetched so many seconds ago are thrown away; 1 by default, and Infinity keeps them. */
+  maxAge?: number;
+  /** How many IDs one statement fetches at most; 10,000 by default. */
+  most?: number;
+  /** How many seconds an ID is waited for; 5 by default. */
   patience?: number;
-  /** How many IDs the database is asked for at once while there is no lease; none by default. */
-  bridge?: number;
-  /** The functions, if they are not the extension's own. */
-  lease?: string;
-  release?: string;
-  log?: (level: "debug" | "info" | "warn" | "error", message: string, problem?: unknown) => void;
+  log?: (level: "warn" | "error", message: string, problem: unknown) => void;
 }
 
-/** How many requests, leases, failures, IDs of the bridge, and refusals by their reason there were. */
-export type Counters = Record<string, number>;
+/** How many requests and failures there were, how many IDs were fetched, and how many expired. */
+export type Counters = { requests: number; ids: number; expired: number; failures: number };
 
 interface Waiter {
-  deadline: number;
-  give(id: bigint | undefined): void;
+  count: number;
+  ids: bigint[];
+  since: number;
+  give(ids: bigint[]): void;
   fail(problem: unknown): void;
-  takes: boolean;
 }
 
-const clock = { steady: () => performance.now() * 1000, wall: () => Date.now() * 1000 };
+/** Milliseconds without a request after which the connection is closed. */
+const IDLE = 10_000;
+// Node fires a timer of more than 24 days at once.
+const LONGEST = 3_600_000;
 
 /** For a process. Worker threads and the processes of a cluster have their own. */
-export class Ids {
-  readonly counters: Counters = {};
-  private window = new Window();
+export class Ids implements AsyncIterable<bigint> {
+  private buffer: Buffer;
   private database: Database;
-  private problem: unknown;
-  private reason: string | undefined;
+  private patience: number;
   private waiters: Waiter[] = [];
-  private batch: { came: number; id: bigint }[] = [];
-  private timer: NodeJS.Timeout | undefined;
+  private problem: unknown;
+  private requests = 0;
+  private failures = 0;
+  private failed = 0;
+  private retryAt = 0;
   private asking: Promise<void> | undefined;
   private alarm: NodeJS.Timeout | undefined;
+  private idle: NodeJS.Timeout | undefined;
   private closed = false;
-  private patience: number;
 
-  constructor(private layout: string, private options: Options) {
-    this.patience = (options.patience ?? 5) * SECOND;
-    this.database = new Database(options.connect, {
-      lease: options.lease ?? "flake_lease",
-      release: options.release ?? "flake_release",
-    });
-    this.plan();
+  /** `connect` opens a connection, such as `() => new pg.Client()`, or is a pool, such as `new pg.Pool()`. */
+  constructor(private layout: string, connect: Connect, private options: Options = {}) {
+    const { maxAge = 1, most = 10_000, patience = 5 } = options;
+    if (!(maxAge > 0)) throw new RangeError("maxAge is a number of seconds above 0");
+    if (!(most >= 1 && most < 2 ** 31)) throw new RangeError("most is a number from 1 to 2147483647");
+    if (!(patience >= 0)) throw new RangeError("patience is a number of seconds");
+    this.patience = patience * 1000;
+    this.buffer = new Buffer(maxAge * 1000, Math.floor(most));
+    this.database = new Database(connect);
   }
 
-  /** An ID, or undefined if there is none now. */
+  get counters(): Counters {
+    return { requests: this.requests, ids: this.buffer.fetched, expired: this.buffer.expired, failures: this.failures };
+  }
+
+  /** An ID of the buffer, or undefined if there is none now. */
   tryNext(): bigint | undefined {
-    if (this.waiters.length > 0) return undefined;
-    return this.take();
+    const batch = this.buffer.first;
+    if (batch.ids.length > batch.low && now() < batch.soon) return batch.ids.pop();
+    return this.taken(1)[0];
   }
 
-  /** An ID. Rejects with NoLease after the patience, Refused where waiting is of no use, Closed, or the reason of the signal. */
+  /** An ID. Rejects with Unavailable after the patience, Refused where waiting is of no use, Closed, or the reason of the signal. */
   async next(signal?: AbortSignal): Promise<bigint> {
     signal?.throwIfAborted();
-    return this.tryNext() ?? ((await this.wait(true, signal)) as bigint);
+    const batch = this.buffer.first;
+    if (batch.ids.length > batch.low && now() < batch.soon) return batch.ids.pop()!;
+    return (await this.take(1, signal))[0]!;
   }
 
-  /** Waits until there is a lease, as next() does. */
-  async ready(signal?: AbortSignal): Promise<void> {
+  /** So many IDs, or an error as of next(). */
+  async take(count: number, signal?: AbortSignal): Promise<bigint[]> {
     signal?.throwIfAborted();
-    if (this.window.pause(clock.steady()) === undefined) await this.wait(false, signal);
+    const ids = this.taken(count);
+    if (ids.length === count) return ids;
+    if (this.problem instanceof Refused && now() < this.retryAt) throw this.refusal();
+    return this.wait(count, ids, signal);
   }
 
-  /** Releases the lease, so that another process has the worker at once. */
+  /** Closes the connection. Those who wait get the error Closed. */
   async close(): Promise<void> {
-    if (this.closed) return;
     this.closed = true;
-    clearTimeout(this.timer);
-    const [token, last] = this.window.release();
-    this.serve();
+    this.buffer.clear();
+    this.fail(() => new Closed("close() was called"));
+    clearTimeout(this.idle);
+    clearTimeout(this.alarm);
+    await this.database.close();
     await this.asking;
-    // A renewal may have been on its way.
-    const [later] = this.window.release();
-    try {
-      if (later ?? token) await this.database.release(this.layout, (later ?? token)!, last);
-    } catch (problem) {
-      this.log("info", "a lease could not be released", problem);
-    }
-    this.database.close();
+  }
+
+  async *[Symbol.asyncIterator](): AsyncGenerator<bigint, void, undefined> {
+    for (;;) yield await this.next();
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close();
   }
 
-  private take(): bigint | undefined {
-    if (this.closed) return undefined;
-    const now = clock.steady();
-    const id = this.window.id(now, clock.wall);
-    if (id !== undefined || this.batch.length === 0) return id;
-    while (this.batch.length > 0) {
-      const { came, id } = this.batch.shift()!;
-      if (now - came <= SECOND) return id;
+  // Those who want IDs.
+
+  /** IDs of the buffer, at most this many. What others wait for is not taken. */
+  private taken(count: number): bigint[] {
+    if (this.closed) throw new Closed("close() was called");
+    const at = now();
+    const ids = this.waiters.length > 0 ? [] : this.buffer.take(count, at);
+    if (!this.asking && at >= this.retryAt && this.buffer.runsLow(at)) {
+      // A single ID would be too old when it is used.
+      const wanted = this.buffer.wanted(0, at);
+      if (wanted > 1) this.ask(wanted);
     }
-    return undefined;
+    return ids;
   }
 
-  private wait(takes: boolean, signal: AbortSignal | undefined): Promise<bigint | undefined> {
+  private wait(count: number, ids: bigint[], signal: AbortSignal | undefined): Promise<bigint[]> {
     return new Promise((resolve, reject) => {
       const leave = () => {
         this.waiters = this.waiters.filter((one) => one !== waiter);
         reject(signal!.reason);
+        this.serve();
       };
       const done = () => signal?.removeEventListener("abort", leave);
       const waiter: Waiter = {
-        deadline: clock.steady() + this.patience,
-        takes,
-        give: (id) => (done(), resolve(id)),
+        count,
+        ids,
+        since: now(),
+        give: (all) => (done(), resolve(all)),
         fail: (problem) => (done(), reject(problem)),
       };
       signal?.addEventListener("abort", leave, { once: true });
@@ -122,117 +138,100 @@ export class Ids {
     });
   }
 
-  /** Gives IDs to those who wait, in their order, and sets an alarm for when there may be more or the first one gives up. */
+  /** Asks for what is waited for, now or when it is time to try again. */
   private serve(): void {
+    const at = now();
+    if (this.waiters.length > 0 && !this.asking && at >= this.retryAt) {
+      this.ask(this.buffer.wanted(this.waiters.reduce((sum, { count, ids }) => sum + count - ids.length, 0), at));
+    }
+    this.watch();
+  }
+
+  /** Sets an alarm for when the first one gives up, or the next request is due. */
+  private watch(): void {
     clearTimeout(this.alarm);
     this.alarm = undefined;
-    for (let waiter = this.waiters[0]; waiter; waiter = this.waiters[0]) {
-      const now = clock.steady();
-      const id = waiter.takes ? this.take() : undefined;
-      const pause = this.window.pause(now);
-      const problem = this.hopeless() ?? (now >= waiter.deadline ? this.none() : undefined);
-      if (id !== undefined || (!waiter.takes && pause !== undefined)) {
-        this.waiters.shift();
-        waiter.give(id);
-      } else if (problem && (pause === undefined || now >= waiter.deadline)) {
-        this.waiters.shift();
-        waiter.fail(problem);
-      } else {
-        // Node fires a timer of more than 24 days at once.
-        const until = Math.min(waiter.deadline - now, pause ?? Infinity, 3600 * SECOND);
-        this.alarm = setTimeout(() => this.serve(), Math.ceil(until / 1000));
-        this.plan();
-        return;
-      }
-    }
+    const at = now();
+    while (this.waiters[0] && at >= this.waiters[0].since + this.patience) this.waiters.shift()!.fail(this.none());
+    const first = this.waiters[0];
+    if (!first) return;
+    const due = this.asking ? Infinity : this.retryAt;
+    const pause = Math.min(first.since + this.patience - at, Math.max(0, due - at), LONGEST);
+    this.alarm = setTimeout(() => this.serve(), Math.ceil(pause));
   }
 
-  private none(): NoLease {
+  private fail(problem: () => Error): void {
+    for (const waiter of this.waiters.splice(0)) waiter.fail(problem());
+  }
+
+  private none(): Unavailable {
     const why = this.problem === undefined ? "no answer yet" : messageOf(this.problem);
-    return new NoLease(`no lease of a worker of ${this.layout}: ${why}`, this.reason, { cause: this.problem });
+    return new Unavailable(`no ID of ${this.layout} in time: ${why}`, { cause: this.problem });
   }
 
-  private hopeless(): Error | undefined {
-    if (this.closed) return new Closed("close() was called");
-    if (!isPermanent(this.problem)) return undefined;
-    return new Refused(`${this.layout} cannot be leased: ${messageOf(this.problem)}`, { cause: this.problem });
+  private refusal(): Refused {
+    const { message, cause } = this.problem as Refused;
+    return new Refused(message, { cause });
   }
 
-  /** Sets the timer for the next request. A process may end meanwhile, but not while somebody waits. */
-  private plan(): void {
-    if (this.closed || this.asking) return;
-    clearTimeout(this.timer);
-    const now = clock.steady();
-    const isDue = this.window.asks(now, clock.wall());
-    const pause = isDue || this.hasToBridge(now) ? 0 : Math.min(500, Math.max(1, (this.window.due - now) / 1000));
-    this.timer = setTimeout(() => this.step(), pause).unref();
-  }
+  // Requests, one at a time.
 
-  private step(): void {
-    const now = clock.steady();
-    if (this.window.asks(now, clock.wall())) this.asking = this.ask();
-    else if (this.hasToBridge(now)) this.asking = this.bridge();
-    else return this.plan();
-    void this.asking.finally(() => {
+  private ask(count: number): void {
+    clearTimeout(this.idle);
+    this.requests++;
+    this.asking = this.fetch(count).finally(() => {
       this.asking = undefined;
+      if (this.closed) return;
+      this.idle = setTimeout(() => void (this.asking ?? this.database.close()), IDLE).unref();
       this.serve();
-      this.plan();
     });
   }
 
-  private hasToBridge(now: number): boolean {
-    const isWanted = this.options.bridge && this.waiters.some(({ takes }) => takes) && this.window.pause(now) === undefined;
-    return Boolean(isWanted) && this.batch.length === 0 && this.problem instanceof NoLease;
-  }
-
-  private async ask(): Promise<void> {
-    this.count("requests");
-    const { token } = this.window;
-    const sent = clock.steady();
+  private async fetch(count: number): Promise<void> {
+    const [sent, wasUsed] = [now(), this.database.isUsed];
     try {
-      const row = await this.database.lease(this.layout, token);
-      const came = clock.steady();
-      // A renewal of a window that was given up begins when that one ends.
-      const isOfUse = this.closed || token === this.window.token;
-      const reason = isOfUse ? this.window.answered(row, sent, came, clock.wall()) : "clock";
-      this.count(reason ?? "leases");
-      this.reason = reason;
-      this.problem = reason && new NoLease(`${reason}, for ${Math.round(row.wait / SECOND)} s`, reason);
-      if (reason) this.window.due += (Math.random() * Math.max(0, this.window.due - came)) / 4;
-      this.log(reason ? "info" : "debug", reason ? `there is no lease: ${reason}` : `worker ${row.worker} is leased`);
+      const ids = await this.database.batch(this.layout, count);
+      const came = now();
+      [this.problem, this.failed, this.retryAt] = [undefined, 0, 0];
+      this.buffer.fetched += count;
+      this.buffer.add(this.given(ids, came < sent + this.buffer.maxAge, sent), sent, came);
     } catch (problem) {
-      this.failed(problem);
+      if (!this.closed) this.hasFailed(problem, wasUsed);
     }
   }
 
-  private async bridge(): Promise<void> {
-    try {
-      const ids = await this.database.batch(this.layout, this.options.bridge!);
-      const came = clock.steady();
-      this.batch.push(...ids.map((id) => ({ came, id })));
-      this.count("bridged", ids.length);
-    } catch (problem) {
-      this.failed(problem);
+  /** Gives IDs to those who wait, in their order, and returns the rest. IDs that are not fresh are for those who waited already when
+   *  they were asked for: on a slow connection, there would be none otherwise. */
+  private given(ids: bigint[], areFresh: boolean, sent: number): bigint[] {
+    let given = 0;
+    for (let waiter = this.waiters[0]; waiter && given < ids.length; waiter = this.waiters[0]) {
+      if (!areFresh && waiter.since > sent) break;
+      const more = ids.slice(given, given + waiter.count - waiter.ids.length);
+      given += more.length;
+      waiter.ids = waiter.ids.concat(more);
+      if (waiter.ids.length < waiter.count) break;
+      this.waiters.shift();
+      waiter.give(waiter.ids);
     }
+    return ids.slice(given);
   }
 
-  private failed(problem: unknown): void {
-    this.count("failures");
-    [this.problem, this.reason] = [problem, undefined];
-    const pause = isPermanent(problem) ? 30 * SECOND : SECOND / 2 + Math.random() * SECOND;
-    this.window.failed(clock.steady(), pause);
-    this.log(isPermanent(problem) ? "error" : "warn", "a request for a lease has failed", problem);
-  }
-
-  private count(name: string, more = 1): void {
-    this.counters[name] = (this.counters[name] ?? 0) + more;
-  }
-
-  private log(level: "debug" | "info" | "warn" | "error", message: string, problem?: unknown): void {
+  private hasFailed(problem: unknown, wasUsed: boolean): void {
+    this.failures++;
+    if (isPermanent(problem)) {
+      this.problem = new Refused(`no IDs of ${this.layout}: ${messageOf(problem)}`, { cause: problem });
+      this.retryAt = now() + 1000;
+      this.fail(() => this.refusal());
+    } else {
+      this.problem = problem;
+      const pause = wasUsed && this.failed === 0 ? 0 : Math.min(1000, 100 * 2 ** this.failed) * (0.5 + Math.random());
+      this.failed = Math.min(this.failed + 1, 9);
+      this.retryAt = now() + pause;
+    }
     try {
-      this.options.log?.(level, `${this.layout}: ${message}`, problem);
+      this.options.log?.(isPermanent(problem) ? "error" : "warn", `${this.layout}: IDs could not be fetched`, problem);
     } catch {
-      // Leases are renewed whatever happens to a line of a log.
+      // IDs are fetched whatever happens to a line of a log.
     }
   }
 }

@@ -1,4 +1,4 @@
-export { Closed, FlakeError, InvalidID, NoLease, Refused } from "./errors.js";
+export { Closed, FlakeError, InvalidID, Refused, Unavailable } from "./errors.js";
 export { Ids, type Counters, type Options } from "./ids.js";
 export { Key } from "./seal.js";
-export type { Client } from "./database.js";
+export type { Client, Connect, Pool } from "./database.js";

@@ -2,7 +2,7 @@
 
 import psycopg
 
-from pgflake import Ids
+from flake_ids import Ids
 
 with Ids("twitter", "") as ids, psycopg.connect("") as db:
     order = ids.next()

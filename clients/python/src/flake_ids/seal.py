@@ -1,4 +1,4 @@
-"""Public IDs without the database, as flake_seal and flake_unseal make and open them. It needs `pgflake[seal]`."""
+"""Public IDs without the database, as flake_seal and flake_unseal make and open them. It needs `flake-ids[seal]`."""
 
 from __future__ import annotations
 

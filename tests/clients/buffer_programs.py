@@ -1,0 +1,174 @@
+"""The programs of tests/clients/buffer, which use the packages of the clients as they are published, and the files of clients/go
+and clients/rust."""
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import tarfile
+import threading
+import zipfile
+
+import pytest
+
+import loopback
+from conftest import ROOT
+from database import CLIENTS
+from database import EXAMPLES as ALL_EXAMPLES
+
+PACKAGES, PROGRAMS = ROOT / "clients", ROOT / "tests/clients/buffer"
+EXAMPLES = ALL_EXAMPLES / "ids"
+# The most nanoseconds for an ID. The best of many runs counts, because test machines are busy.
+LANGUAGES = {"python": 1000, "asyncio": 1000, "typescript": 300}
+
+
+def lacks(language):
+    """Returns the reason why a language cannot be used here, if there is one."""
+    typescript, python = CLIENTS / "node_modules/typescript/bin/tsc", CLIENTS / "python/flit_core"
+    needed = {"typescript": typescript, "java": "javac", "go": "go", "python": python, "asyncio": python}[language]
+    return None if shutil.which(needed) or os.path.isdir(needed) else f"{needed} is not there"
+
+
+def package(language, pattern, directory):
+    """Builds a package, and returns its archive."""
+    environment = os.environ | {"FLAKE_CLIENTS_DIST": str(directory)}
+    subprocess.run([ROOT / "scripts/clients", language], check=True, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL)
+    (archive,) = directory.glob(pattern)
+    return archive
+
+
+class Programs:
+    """Builds the program of each language once, with the package in a place of its own."""
+
+    def __init__(self, directory):
+        self.directory, self.commands = directory, {}
+
+    def __getitem__(self, language):
+        if reason := lacks(language):
+            pytest.skip(reason)
+        if language not in self.commands:
+            self.commands[language] = list(map(str, getattr(self, language)()))
+        return self.commands[language]
+
+    def build(self, *command, cwd=ROOT):
+        environment = os.environ | {"GOCACHE": str(ROOT / "target/clients/go"), "GOFLAGS": "-mod=mod"}
+        subprocess.run(list(map(str, command)), check=True, cwd=cwd, env=environment)
+
+    def copied(self, name, *files):
+        """Copies files into a directory of their own."""
+        for file, place in files:
+            target = self.directory / name / place
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(file, target)
+        return self.directory / name
+
+    @property
+    def python_path(self):
+        at = self.directory / "python"
+        if not at.exists():
+            zipfile.ZipFile(package("python", "*.whl", self.directory / "dist")).extractall(at)
+        return f"{at}:{CLIENTS / 'python'}"
+
+    def python(self):
+        return "env", f"PYTHONPATH={self.python_path}", "PYTHONDONTWRITEBYTECODE=1", sys.executable, PROGRAMS / "main.py"
+
+    def asyncio(self):
+        return "env", "AIO=yes", *self.python()
+
+    @property
+    def node_directory(self):
+        """Returns a directory whose programs find the package and the other clients."""
+        at = self.directory / "typescript"
+        if not at.exists():
+            modules = at / "node_modules"
+            modules.mkdir(parents=True)
+            for module in (CLIENTS / "node_modules").iterdir():
+                (modules / module.name).symlink_to(module)
+            with tarfile.open(package("typescript", "*.tgz", self.directory / "dist")) as archive:
+                archive.extractall(at)
+            (at / "package").rename(modules / "flake-ids")
+            (at / "package.json").write_text('{"type": "module"}')
+        return at
+
+    def typescript(self):
+        at = self.node_directory
+        for file in PROGRAMS / "main.ts", EXAMPLES / "use_ids.ts":
+            (at / "src").mkdir(exist_ok=True)
+            shutil.copy(file, at / "src")
+        options = ("--strict", "--noUncheckedIndexedAccess", "--skipLibCheck", "--target", "es2022", "--module", "nodenext")
+        self.build("node", "node_modules/typescript/bin/tsc", *options, "src/main.ts", "src/use_ids.ts", cwd=at)
+        return "node", at / "src/main.js"
+
+    def application(self, language, database, directory):
+        """Runs the program of examples/ids, and returns its output."""
+        return getattr(self, f"{language}_application")(self[language], database, directory)
+
+    def python_application(self, command, database, directory):
+        return database.run(*command[:4], str(EXAMPLES / "use_ids.py"), directory=directory)
+
+    def typescript_application(self, command, database, directory):
+        return database.run("node", command[1].replace("main.js", "use_ids.js"), directory=directory)
+
+
+class Talk:
+    """A program that does what it is told, and prints what came of it."""
+
+    def __init__(self, command, environment):
+        self.process = subprocess.Popen(
+            [*command, "talk"], env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        )  # fmt: skip
+
+    def tell(self, *words):
+        self.process.stdin.write(" ".join(map(str, words)) + "\n")
+        self.process.stdin.flush()
+
+    def hear(self):
+        """Returns the lines until it has done what it was told. An ID is a number, with the time before it was asked for if there
+        is one."""
+        lines = []
+        while (line := self.process.stdout.readline()) != "done\n":
+            assert line, f"the program has ended after {lines}"
+            words = line.split()
+            values = words if words[0] == "error" else [int(word) if word.lstrip("-").isdigit() else word for word in words]
+            lines.append(values[0] if len(values) == 1 else tuple(values))
+        return lines
+
+    def __call__(self, *words):
+        self.tell(*words)
+        return self.hear()
+
+    def next(self, count=1, pause=0):
+        """Returns IDs without their times, and errors."""
+        return [line[0] if isinstance(line[0], int) else line for line in self("next", count, pause)]
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.kill()
+        self.process.wait()
+        self.process.stdin.close()
+        self.process.stdout.close()
+
+
+class Talking:
+    """Starts programs that talk to a server, a wire or a pool, and ends them with a test."""
+
+    def __init__(self, programs, language, ends):
+        self.programs, self.language, self.ends = programs, language, ends
+
+    def to(self, database, **environment):
+        environment = database.environment | {"PGGSSENCMODE": "disable", "PGSSLMODE": "disable"} | environment
+        if self.language == "java":
+            environment["JDBC_URL"] = self.url(environment)
+        return self.ends.enter_context(Talk(self.programs[self.language], environment))
+
+    def url(self, environment):
+        """JDBC has no Unix sockets."""
+        host, port = environment["PGHOST"], environment["PGPORT"]
+        if host != "127.0.0.1":
+            listener = self.ends.enter_context(socket.create_server(("127.0.0.1", 0)))
+            threading.Thread(target=loopback.accept, args=(listener, f"{host}/.s.PGSQL.{port}"), daemon=True).start()
+            port = listener.getsockname()[1]
+        return f"jdbc:postgresql://127.0.0.1:{port}/{environment['PGDATABASE']}?user={environment['PGUSER']}"
