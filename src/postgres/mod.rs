@@ -3,6 +3,7 @@
 pub mod backtrace;
 pub mod call;
 pub mod client;
+pub mod copy_twin;
 pub mod encoding;
 pub mod entry_point;
 pub mod expressions;
