@@ -37,12 +37,13 @@ pub unsafe fn answer(request: *mut pg_sys::Node) -> pg_sys::Datum {
 
 /// Returns whether the planner works on a default for COPY. ALTER TABLE has its defaults planned in other contexts, also where a
 /// trigger or a function runs it during COPY. COPY of a query has a context with the same name, but whatever the planner simplifies
-/// there without a query to it is immutable.
+/// there without a query to it is immutable. PostgreSQL 19 plans a domain's CHECK in the context of the first statement that uses the
+/// domain, and keeps the plan for others; it has made the context for the plan, below this one, before that.
 unsafe fn copy_is_beginning() -> bool {
     // SAFETY: there is always a current context; its name is a C string, if it has one.
     unsafe {
-        let name = (*pg_sys::CurrentMemoryContext).name;
-        !name.is_null() && CStr::from_ptr(name) == OF_COPY
+        let context = &*pg_sys::CurrentMemoryContext;
+        context.firstchild.is_null() && !context.name.is_null() && CStr::from_ptr(context.name) == OF_COPY
     }
 }
 

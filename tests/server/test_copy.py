@@ -2,6 +2,7 @@
 
 import ctypes
 import ctypes.util
+import itertools
 import json
 import re
 
@@ -159,15 +160,20 @@ def test_nobody_can_call_a_twin(db, function, given):
     twin = f"flake_internal.{function}_in_copy({given}"
     db.execute(TABLE)
     calls = [f"SELECT {twin}, {value})" for value in VALUES] + [
-        f"SELECT {twin})", f"PREPARE p AS SELECT {twin}, $1)", f"PREPARE p(internal) AS SELECT {twin}, $1)",
-        f"CREATE TABLE t (id bigint DEFAULT {twin}, NULL))", f"ALTER TABLE rows ADD COLUMN x bigint DEFAULT {twin}, NULL)",
+        f"SELECT {twin})", f"CREATE TABLE t (id bigint DEFAULT {twin}, NULL))", f"ALTER TABLE rows ADD COLUMN x bigint DEFAULT {twin}, NULL)",
         f"CREATE FUNCTION f(internal) RETURNS bigint LANGUAGE sql AS $$SELECT {twin}, $1)$$",
         f"DO $$DECLARE x internal; BEGIN PERFORM {twin}, x); END$$",
     ]  # fmt: skip
+    # PostgreSQL may prepare a call, and refuses all values for it.
+    for types, value in itertools.product(["", "(internal)"], ["NULL", "0", "''", "'0'"]):
+        calls.append(f"PREPARE p{len(calls)}{types} AS SELECT {twin}, $1); EXECUTE p{len(calls)}({value})")
     for call in calls:
         state = pytest.raises(psycopg.Error, db.execute, call).value.sqlstate
-        # Undefined function, invalid cast, unsupported, wrong type of a function or of a variable.
-        assert state in ("42883", "42846", "0A000", "42P13", "42P18"), (call, state)
+        # Undefined function, invalid cast, unsupported, wrong type of a function, of a variable or of a value.
+        assert state in ("42883", "42846", "0A000", "42P13", "42P18", "42804"), (call, state)
+    for value, format in itertools.product([None, "", "0", 0], ["%s", "%b", "%t"]):
+        state = pytest.raises(psycopg.Error, db.execute, f"SELECT {twin}, {format})", [value]).value.sqlstate
+        assert state in ("42883", "0A000"), (value, format, state)
 
 
 class Argument(ctypes.Structure):

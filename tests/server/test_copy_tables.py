@@ -59,6 +59,7 @@ def test_each_kind_of_table(db, of):
 
 @pytest.mark.parametrize("options", [
     "(FORMAT csv)", "(FORMAT csv, FORCE_NULL (n))", "(ENCODING 'LATIN1')", "WHERE n > 0",
+    pytest.param("(ON_ERROR set_null)", marks=pytest.mark.skipif(MAJOR < 19, reason=f"PostgreSQL {MAJOR} cannot set NULL")),
     pytest.param("(ON_ERROR ignore)", marks=pytest.mark.skipif(MAJOR < 17, reason=f"PostgreSQL {MAJOR} has no ON_ERROR")),
     pytest.param("(ON_ERROR ignore, REJECT_LIMIT 3)", marks=pytest.mark.skipif(MAJOR < 18, reason=f"PostgreSQL {MAJOR} has no REJECT_LIMIT")),
 ])  # fmt: skip
