@@ -2,8 +2,8 @@
 --
 -- C symbols are permanent: installations keep referring to them after an upgrade of the library. The rule for them: a
 -- function's C symbol has the function's name; where a name is overloaded, the other functions append what is different
--- (flake_next_tagged, flake_decode_sno, flake_explain_sno, sno_next_in_partition). How the library makes a function does
--- not show in its symbol. A function that usually raises no error and is called once per row is made by entry_point!,
+-- (flake_next_tagged, flake_decode_sno, flake_explain_sno, sno_next_in_partition). A function that COPY calls in place of another
+-- one has that one's symbol. How the library makes a function does not show in its symbol. A function that usually raises no error and is called once per row is made by entry_point!,
 -- which answers without a guard against errors and leaves the rest to a function made by #[pg_extern]; all others are
 -- made by #[pg_extern] and get their symbols by c_symbol!. See src/postgres/entry_point.rs.
 \echo Use "CREATE EXTENSION flake" to load this file. \quit
@@ -32,17 +32,37 @@ COMMENT ON SCHEMA flake_internal IS 'objects of flake that no role uses by name'
 
 -- Making IDs -------------------------------------------------------------------------------------------------------------
 
+CREATE FUNCTION flake_internal.flake_next_support(internal) RETURNS internal
+    IMMUTABLE STRICT PARALLEL SAFE
+    LANGUAGE c AS 'MODULE_PATHNAME', 'flake_next_support';
+COMMENT ON FUNCTION flake_internal.flake_next_support(internal) IS
+    'planner support for flake_next and sno_next: what COPY calls for a default with them';
+
 CREATE FUNCTION flake_next(layout text) RETURNS bigint
-    VOLATILE STRICT PARALLEL RESTRICTED
+    VOLATILE STRICT PARALLEL RESTRICTED SUPPORT flake_internal.flake_next_support
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_next';
 COMMENT ON FUNCTION flake_next(text) IS
     'returns a new unique ID of this layout; flake_layouts.increasing says whether the IDs of a session increase';
 
 CREATE FUNCTION flake_next(layout text, tag integer) RETURNS bigint
-    VOLATILE STRICT PARALLEL RESTRICTED
+    VOLATILE STRICT PARALLEL RESTRICTED SUPPORT flake_internal.flake_next_support
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_next_tagged';
 COMMENT ON FUNCTION flake_next(text, integer) IS
     'returns a new unique ID with this number in the layout''s tag field; IDs are unique even without their tags';
+
+-- COPY inserts rows one by one if a default is volatile. These functions do the same as flake_next, but they are declared STABLE,
+-- which is wrong in any other statement: one ID could be given to many rows. No caller has a value for the last argument.
+CREATE FUNCTION flake_internal.flake_next_in_copy(layout text, call internal) RETURNS bigint
+    STABLE STRICT PARALLEL RESTRICTED
+    LANGUAGE c AS 'MODULE_PATHNAME', 'flake_next';
+COMMENT ON FUNCTION flake_internal.flake_next_in_copy(text, internal) IS
+    'what COPY calls for a default with flake_next(text)';
+
+CREATE FUNCTION flake_internal.flake_next_in_copy(layout text, tag integer, call internal) RETURNS bigint
+    STABLE STRICT PARALLEL RESTRICTED
+    LANGUAGE c AS 'MODULE_PATHNAME', 'flake_next_tagged';
+COMMENT ON FUNCTION flake_internal.flake_next_in_copy(text, integer, internal) IS
+    'what COPY calls for a default with flake_next(text, integer)';
 
 CREATE FUNCTION flake_batch(layout text, count integer) RETURNS SETOF bigint
     VOLATILE STRICT PARALLEL RESTRICTED
@@ -480,6 +500,8 @@ COMMENT ON COLUMN flake_open_transactions.since IS
 
 -- By default PUBLIC may execute functions and use types, but default privileges can say otherwise.
 GRANT EXECUTE ON FUNCTION
+    flake_internal.flake_next_support(internal), flake_internal.flake_next_in_copy(text, internal),
+    flake_internal.flake_next_in_copy(text, integer, internal),
     flake_next(text), flake_next(text, integer), flake_batch(text, integer), flake_convert(regclass, text, boolean),
     flake_decode(bigint, text), flake_timestamp(bigint, text), flake_explain(bigint, text),
     flake_node(bigint, text), flake_make(timestamptz, jsonb, text), flake_to_text(bigint, text), flake_from_text(text, text),

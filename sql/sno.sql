@@ -209,14 +209,27 @@ COMMENT ON FUNCTION sno_decode(text) IS 'decodes 16 characters to ten bytes';
 -- Making snos ------------------------------------------------------------------------------------------------------------
 
 CREATE FUNCTION sno_next(metabyte integer DEFAULT 0) RETURNS sno
-    VOLATILE STRICT PARALLEL RESTRICTED
+    VOLATILE STRICT PARALLEL RESTRICTED SUPPORT flake_internal.flake_next_support
     LANGUAGE c AS 'MODULE_PATHNAME', 'sno_next';
 COMMENT ON FUNCTION sno_next(integer) IS 'returns a new unique sno with this metabyte, in a partition that flake assigns';
 
 CREATE FUNCTION sno_next(metabyte integer, partition integer) RETURNS sno
-    VOLATILE STRICT PARALLEL RESTRICTED
+    VOLATILE STRICT PARALLEL RESTRICTED SUPPORT flake_internal.flake_next_support
     LANGUAGE c AS 'MODULE_PATHNAME', 'sno_next_in_partition';
 COMMENT ON FUNCTION sno_next(integer, integer) IS 'returns a new unique sno in one of the caller''s partitions, 0 to 32767';
+
+-- For COPY, as flake_next_in_copy in sql/flake.sql.
+CREATE FUNCTION flake_internal.sno_next_in_copy(metabyte integer, call internal) RETURNS sno
+    STABLE STRICT PARALLEL RESTRICTED
+    LANGUAGE c AS 'MODULE_PATHNAME', 'sno_next';
+COMMENT ON FUNCTION flake_internal.sno_next_in_copy(integer, internal) IS
+    'what COPY calls for a default with sno_next(integer)';
+
+CREATE FUNCTION flake_internal.sno_next_in_copy(metabyte integer, partition integer, call internal) RETURNS sno
+    STABLE STRICT PARALLEL RESTRICTED
+    LANGUAGE c AS 'MODULE_PATHNAME', 'sno_next_in_partition';
+COMMENT ON FUNCTION flake_internal.sno_next_in_copy(integer, integer, internal) IS
+    'what COPY calls for a default with sno_next(integer, integer)';
 
 CREATE FUNCTION sno_make(at timestamptz, metabyte integer DEFAULT 0, partition integer DEFAULT 0, sequence integer DEFAULT 0,
     tick_tock boolean DEFAULT false) RETURNS sno
@@ -368,6 +381,7 @@ GRANT EXECUTE ON FUNCTION
     sno_sortsupport(internal), sno_hash(sno), sno_hash_extended(sno, bigint), sno_smaller(sno, sno),
     sno_larger(sno, sno), sno_from_bytea(bytea), sno_to_uuid(sno), sno_from_uuid(uuid),
     sno_encode(bytea), sno_decode(text), sno_next(integer), sno_next(integer, integer),
+    flake_internal.sno_next_in_copy(integer, internal), flake_internal.sno_next_in_copy(integer, integer, internal),
     sno_make(timestamptz, integer, integer, integer, boolean), flake_decode(sno), flake_explain(sno), flake_node(sno),
     sno_timestamp(sno), sno_metabyte(sno), sno_partition(sno), sno_sequence(sno), sno_tick_tock(sno),
     sno_with_metabyte(sno, integer), sno_min(timestamptz), sno_max(timestamptz), sno_plan_first(tstzrange),

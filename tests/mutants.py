@@ -55,7 +55,8 @@ def rows():
     """Returns all slips, in the order of the files. A file has a table for each file of the tree, with a row for each slip in
     it."""
     return [
-        {"name": name, "file": file, "text": slip["from"], "replacement": slip["to"], "noticed_by": tests_of(slip)}
+        {"name": name, "file": file, "text": slip["from"], "replacement": slip["to"], "noticed_by": tests_of(slip),
+         "postgres": slip.get("postgres")}
         for table in map(tomllib.loads, tables())
         for file, slips in table.items()
         for name, slip in slips.items()
@@ -140,6 +141,18 @@ def compiled(command, **environment):
     if done.returncode != 0:
         raise DoesNotCompileError("\n".join(done.stderr.splitlines()[-30:]))
     return done.stdout
+
+
+@contextlib.contextmanager
+def on_postgres(version):
+    """Builds and tests on another PostgreSQL than the one of PG_CONFIG, if a version is given."""
+    given = os.environ["PG_CONFIG"]
+    if version:
+        os.environ["PG_CONFIG"] = compiled(["scripts/postgres", version]).strip()
+    try:
+        yield
+    finally:
+        os.environ["PG_CONFIG"] = given
 
 
 def build(tests):
@@ -229,7 +242,7 @@ def try_out(row):
     """Prints which tests notice this slip. Returns the fault of its row, if there is one."""
     name, began = row["name"], time.monotonic()
     try:
-        with slip(row):
+        with slip(row), on_postgres(row["postgres"]):
             programs = build(row["noticed_by"])
             missed = [test for test in row["noticed_by"] if not notices(test, programs)]
     except DoesNotCompileError as error:
@@ -250,7 +263,10 @@ def main(names):
     chosen = [row for row in rows() if not names or row["name"] in names]
     chosen.sort(key=lambda row: not all(map(is_of_core, row["noticed_by"])))
     update_copy()
-    check_right_code(list(dict.fromkeys(test for row in chosen for test in row["noticed_by"])))
+    for version in dict.fromkeys(row["postgres"] for row in chosen):
+        with on_postgres(version):
+            check_right_code(list(dict.fromkeys(
+                test for row in chosen if row["postgres"] == version for test in row["noticed_by"])))
     if wrong := [fault for row in chosen if (fault := try_out(row))]:
         sys.exit("\n".join(wrong))
     print(f"{len(chosen)} slips, each noticed")

@@ -6,6 +6,7 @@ use pgrx::prelude::*;
 use crate::error::OrRaise;
 use crate::layouts::by_name;
 use crate::postgres::call::Text;
+use crate::postgres::copy_twin;
 use crate::postgres::entry_point::entry_point;
 use crate::session::layout_source::LayoutSource;
 use crate::session::next_id;
@@ -17,6 +18,14 @@ entry_point!(flake_next(layout: Text<'_>) else flake_next_or_wait, |call| {
 
 entry_point!(flake_next_tagged(layout: Text<'_>, tag: i32) else flake_next_tagged_or_wait, |call| {
     layout.inline_bytes().and_then(|layout| at_once(layout, |layout| layout.tag_bits(tag.into()).ok()))
+});
+
+entry_point!(flake_next_support(request: *mut pg_sys::Node), |call| {
+    #[allow(unsafe_code, reason = "answers the planner")]
+    // SAFETY: the request is for flake_next or sno_next; flake_next_in_copy and sno_next_in_copy have their symbols.
+    unsafe {
+        copy_twin::answer(request)
+    }
 });
 
 /// Returns the next ID with a tag, if there is a generator with this name that can make one now.

@@ -5,6 +5,9 @@ use std::ffi::CStr;
 
 use pgrx::pg_sys;
 
+/// The schema for those objects of this extension that no role uses by name. Only superusers may use it.
+pub const INTERNAL_SCHEMA: &CStr = c"flake_internal";
+
 /// The catalog's entry of an extension.
 #[derive(Clone, Copy)]
 pub struct Extension {

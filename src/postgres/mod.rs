@@ -2,6 +2,7 @@
 
 pub mod backtrace;
 pub mod call;
+pub mod copy_twin;
 pub mod encoding;
 pub mod entry_point;
 pub mod expressions;

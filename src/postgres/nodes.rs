@@ -56,6 +56,12 @@ pub fn int8(value: i64) -> Node {
     unsafe { pg_sys::makeConst(pg_sys::INT8OID, -1, pg_sys::InvalidOid, 8, value.into(), false, true).cast() }
 }
 
+/// Returns a constant of type internal that is no pointer and not NULL.
+pub fn internal() -> Node {
+    // SAFETY: an internal is passed by value.
+    unsafe { pg_sys::makeConst(pg_sys::INTERNALOID, -1, pg_sys::InvalidOid, 8, 0.into(), false, true).cast() }
+}
+
 /// Returns an expression as one of another type that has the same bits.
 ///
 /// # Safety

@@ -12,6 +12,15 @@ const PROC_OID: i16 = 1;
 ///
 /// # Safety The catalog must be readable.
 pub unsafe fn in_schema_of(of: pg_sys::Oid, name: &CStr, types: &[pg_sys::Oid]) -> Option<pg_sys::Oid> {
+    // SAFETY: as the caller promises.
+    unsafe { in_schema(pg_sys::get_func_namespace(of), name, types) }
+}
+
+/// Returns a function in a schema, if there is one that the current role may call. The role needs no privilege on the schema.
+///
+/// # Safety
+/// As for [`in_schema_of`].
+pub unsafe fn in_schema(schema: pg_sys::Oid, name: &CStr, types: &[pg_sys::Oid]) -> Option<pg_sys::Oid> {
     // SAFETY: the lookups return an invalid OID for what does not exist.
     unsafe {
         let function = pg_sys::GetSysCacheOid(
@@ -19,7 +28,7 @@ pub unsafe fn in_schema_of(of: pg_sys::Oid, name: &CStr, types: &[pg_sys::Oid]) 
             PROC_OID,
             name.as_ptr().into(),
             pg_sys::buildoidvector(types.as_ptr(), types.len() as i32).into(),
-            pg_sys::get_func_namespace(of).into(),
+            schema.into(),
             pg_sys::Datum::null(),
         );
         (function != pg_sys::InvalidOid && may_call(function)).then_some(function)

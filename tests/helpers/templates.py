@@ -184,7 +184,8 @@ STATEMENTS = [
 
 # Functions that only PostgreSQL can call.
 UNCALLED = {
-    "sno_recv", "sno_sortsupport", "sno_typanalyze", "flake_during_support", "sno_during_support",
+    "sno_recv", "sno_sortsupport", "sno_typanalyze", "flake_during_support", "sno_during_support", "flake_next_support",
+    "flake_next_in_copy", "sno_next_in_copy",
 }  # fmt: skip
 
 

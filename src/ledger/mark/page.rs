@@ -11,12 +11,11 @@ use super::super::memory::{attach, memory};
 use super::super::pages::Hint;
 use crate::clock;
 use crate::error::Error;
+use crate::postgres::extension::INTERNAL_SCHEMA;
 use crate::postgres::sequence_page::{SequencePage, flush};
 use crate::postgres::timestamptz::to_text;
 use crate::postgres::{recovery, report};
 
-/// A schema of the extension that only superusers can use.
-const SCHEMA: &CStr = c"flake_internal";
 const SEQUENCE: &CStr = c"flake_mark";
 /// The sequence that has a copy of flake_mark's last value.
 const COPY: &CStr = c"flake_mark_until";
@@ -34,7 +33,7 @@ fn find() -> Option<SequencePage> {
     let database = recovery::database();
     let hint = memory().map(|memory| memory.control.pages.of(database));
     let known = hint.map_or(0, |hint| hint.sequence(database));
-    let page = SequencePage::open(known, SCHEMA, SEQUENCE)?;
+    let page = SequencePage::open(known, INTERNAL_SCHEMA, SEQUENCE)?;
     let oid = page.oid().to_u32();
     if let Some(hint) = hint.filter(|_| oid != known) {
         hint.note(database, oid);
