@@ -11,6 +11,7 @@ use crate::error::{Error, OrRaise, owner_only};
 use crate::layouts::{by_name, custom};
 use crate::postgres::client::text;
 use crate::postgres::entry_point::c_symbol;
+use crate::postgres::memory::collected;
 use crate::postgres::role;
 use crate::postgres::timestamptz::from_instant;
 use crate::session::read_only;
@@ -138,7 +139,7 @@ fn flake_leases() -> TableIterator<
 > {
     let leases = ledger::leases(clock::now());
     let custom = custom::all().filter_map(|(_, layout)| layout.ok());
-    let layouts: Vec<&'static Layout> = custom.chain(BUILTIN).collect();
+    let layouts: Vec<&'static Layout> = collected(custom.chain(BUILTIN));
     let row = move |lease: Lease| {
         // The lease may be for a custom layout of another database, whose name is unknown here.
         let layout = layouts.iter().find(|layout| layout.key() == lease.key);

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
-use flake_core::ledger::pool::{Claim, Decision, Holder, Lease, Request};
+use flake_core::ledger::pool::{Claim, Decision, Holder, Lease, MOST_LEASES, Request};
 use flake_core::ledger::protocol;
 use flake_core::{IdSource, Layout, Lots, Part, Ticks};
 
@@ -11,6 +11,7 @@ use super::control::Control;
 use super::memory::memory;
 use super::node::part_to_read;
 use crate::error::Error;
+use crate::postgres::memory::with_room;
 use crate::postgres::{client, recovery, role};
 use crate::settings;
 
@@ -63,16 +64,20 @@ fn lots_of(layout: &Layout, of_sessions: Part) -> Result<Lots, Error> {
 /// Returns the leases in shared memory that have not ended.
 pub fn leases(now: i64) -> Vec<Lease> {
     let Some(memory) = memory() else { return Vec::new() };
-    lasting(memory.control, &memory.leases.lock()[..], now)
+    let room = with_room(MOST_LEASES);
+    lasting(memory.control, &memory.leases.lock()[..], now, room)
 }
 
 /// Returns them, or None while a session writes the file. Monitoring must not wait for a disk.
 pub fn leases_at_once(now: i64) -> Option<Vec<Lease>> {
     let memory = memory()?;
-    Some(lasting(memory.control, &memory.leases.try_lock()?[..], now))
+    let room = with_room(MOST_LEASES);
+    Some(lasting(memory.control, &memory.leases.try_lock()?[..], now, room))
 }
 
-fn lasting(control: &Control, leases: &[Lease], now: i64) -> Vec<Lease> {
+/// Copies leases that a lock guards, to where there is room for all of them.
+fn lasting(control: &Control, leases: &[Lease], now: i64, mut room: Vec<Lease>) -> Vec<Lease> {
     let ledger = control.with_state(|state| state.ledger);
-    ledger.map(|ledger| ledger.pool.lasting(leases, now).copied().collect()).unwrap_or_default()
+    ledger.iter().for_each(|ledger| room.extend(ledger.pool.lasting(leases, now)));
+    room
 }

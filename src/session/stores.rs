@@ -69,7 +69,8 @@ pub fn with_generator<S: IdSource, R>(store: In<S>, source: S, act: impl FnOnce(
         if !generators.borrow().contains(key) {
             // No generator is borrowed here, because the session may exit while it waits for a lock.
             let new = SessionGenerator::new(source, join).or_raise();
-            generators.borrow_mut().insert(key, new);
+            let inserted = generators.borrow_mut().insert(key, new);
+            inserted.or_raise();
         }
         let mut generators = generators.borrow_mut();
         let Some(own) = generators.heat(key) else { unreachable!("it has just been created") };

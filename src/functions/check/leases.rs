@@ -6,6 +6,9 @@ use pgrx::prelude::*;
 
 use super::finding::Finding;
 use crate::error::listed;
+use crate::functions::layout_uses::LONGEST_OBJECT;
+use crate::postgres::encoding::shortened;
+use crate::postgres::memory::push;
 use crate::postgres::recovery;
 use crate::postgres::timestamptz::to_text;
 use crate::{ledger, settings};
@@ -68,9 +71,13 @@ pub fn leases(ledger: Option<&Ledger>, now: i64) -> Finding {
 
 fn refused() -> Vec<String> {
     Spi::connect(|client| {
-        let rows =
-            client.select(REFUSED, None, &[])?.map(|row| row.get(1)).collect::<Result<Vec<Option<String>>, _>>()?;
-        Ok::<_, pgrx::spi::SpiError>(rows.into_iter().flatten().collect())
+        let mut refused = Vec::new();
+        for row in client.select(REFUSED, None, &[])? {
+            row.get::<&str>(1)?
+                .into_iter()
+                .for_each(|name| push(&mut refused, shortened(name.as_bytes(), LONGEST_OBJECT)));
+        }
+        Ok::<_, pgrx::spi::SpiError>(refused)
     })
     .unwrap_or_else(|error| pgrx::error!("{error}"))
 }
