@@ -12,6 +12,7 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::collections::TryReserveError;
 use std::ffi::{CStr, c_char, c_int, c_void};
+use std::hint::black_box;
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering::Relaxed};
 
@@ -68,15 +69,8 @@ fn insisting(allocate: impl Fn() -> *mut u8) -> *mut u8 {
 fn give_up() -> bool {
     let held = HELD.swap(ptr::null_mut(), Relaxed);
     // SAFETY: nothing is there.
-    !held.is_null() && unsafe { libc::munmap(held, RESERVE) } == 0
-}
-
-/// Returns that many bytes of new memory, or null.
-fn mapped(size: usize) -> *mut c_void {
-    let (access, kind) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
-    // SAFETY: it maps new memory, which nobody uses yet.
-    let memory = unsafe { libc::mmap(ptr::null_mut(), size, access, kind, -1, 0) };
-    if memory == libc::MAP_FAILED { ptr::null_mut() } else { memory }
+    unsafe { libc::free(held) };
+    !held.is_null()
 }
 
 /// Returns whether this session has its reserve, which it takes if it can.
@@ -87,16 +81,20 @@ pub fn is_reserved() -> bool {
 
 #[cold]
 fn take() -> bool {
-    HELD.store(mapped(RESERVE), Relaxed);
+    // SAFETY: nobody uses the memory.
+    HELD.store(unsafe { libc::malloc(RESERVE) }, Relaxed);
     !HELD.load(Relaxed).is_null()
 }
 
 /// Makes sure that memory is left for what must not fail, if necessary by giving up the reserve. Returns whether it is.
 pub fn is_left() -> bool {
     let is_left = || {
-        let memory = mapped(NEEDED);
-        // SAFETY: nothing is there.
-        !memory.is_null() && unsafe { libc::munmap(memory, NEEDED) } == 0
+        // SAFETY: nobody uses the memory, which the compiler does not know.
+        unsafe {
+            let memory = black_box(libc::malloc(NEEDED));
+            libc::free(memory);
+            !memory.is_null()
+        }
     };
     is_left() || give_up() && is_left()
 }
