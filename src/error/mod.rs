@@ -5,8 +5,6 @@ mod core;
 mod privilege;
 mod raise;
 
-use std::collections::TryReserveError;
-
 use pgrx::PgSqlErrorCode::{self, *};
 
 pub use self::core::SEE_FIELDS;
@@ -58,13 +56,6 @@ pub fn listed<'a>(names: impl ExactSizeIterator<Item = &'a String>, others: &str
     let more = names.len().saturating_sub(SHOWN);
     let shown = names.take(SHOWN).map(String::as_str).collect::<Vec<_>>().join(", ");
     if more == 0 { shown } else { format!("{shown}, and {more} {others}") }
-}
-
-impl From<TryReserveError> for Error {
-    /// Rust's allocator was refused memory.
-    fn from(_: TryReserveError) -> Self {
-        Self::of(ERRCODE_OUT_OF_MEMORY, "out of memory").detail("The system refuses memory to this session.")
-    }
 }
 
 /// Returns the error of a function that returns a row, if the type that the extension has declared for it was altered.
