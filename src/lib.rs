@@ -22,8 +22,6 @@ mod sno;
 
 use std::ffi::CStr;
 
-use pgrx::prelude::*;
-
 const VERSION: &CStr = match CStr::from_bytes_with_nul(concat!(env!("CARGO_PKG_VERSION"), "\0").as_bytes()) {
     Ok(version) => version,
     Err(_) => panic!("the version contains a NUL"),
@@ -32,8 +30,15 @@ const VERSION: &CStr = match CStr::from_bytes_with_nul(concat!(env!("CARGO_PKG_V
 pgrx::pg_module_magic!(name = c"flake", version = VERSION);
 
 /// PostgreSQL calls this when it loads the library, and again if the first call failed.
-#[pg_guard]
+#[unsafe(no_mangle)]
+#[allow(unsafe_code, reason = "a C symbol")]
 pub extern "C-unwind" fn _PG_init() {
+    // SAFETY: PostgreSQL makes the call.
+    unsafe { postgres::guard::guarded(begin) };
+}
+
+fn begin() {
+    postgres::guard::prepare();
     // If a client has set an invalid value before, this raises a WARNING, after which PostgreSQL would process cancellations.
     let _held = postgres::interrupts::Held::new();
     postgres::backtrace::disable();

@@ -9,9 +9,9 @@ type Name = Cow<'static, str>;
 /// An error of this crate. Instants are microseconds since 1970-01-01T00:00:00Z.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// With the most similar name that is known, if one is similar, and all that are.
+    /// With the most similar name that is known, if one is similar, with the first ones that are, and how many others are.
     #[error("layout \"{name}\" does not exist")]
-    UnknownLayout { name: String, nearest: Option<String>, known: Vec<String> },
+    UnknownLayout { name: String, nearest: Option<String>, known: Vec<String>, others: usize },
     #[error("ID {id} is not possible in layout \"{layout}\"")]
     ImpossibleId {
         layout: Name,

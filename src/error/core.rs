@@ -6,7 +6,7 @@ use flake_core::ledger::block::Unreadable::{Damaged, Newer};
 use flake_core::ledger::host::Fault;
 use pgrx::PgSqlErrorCode::*;
 
-use super::{Error, listed};
+use super::Error;
 use crate::postgres::timestamptz::to_text;
 
 pub const SEE_FIELDS: &str = "The view flake_layouts shows the fields of every layout.";
@@ -18,9 +18,9 @@ impl From<CoreError> for Error {
         use CoreError::*;
         let message = error.to_string();
         match error {
-            UnknownLayout { nearest, known, .. } => Self::invalid(message)
+            UnknownLayout { nearest, known, others, .. } => Self::invalid(message)
                 .detail("Names of layouts are case-sensitive.")
-                .hint(known_layouts(nearest.as_deref(), &known)),
+                .hint(known_layouts(nearest.as_deref(), &known.join(", "), others)),
             Definition { .. } => Self::invalid(message)
                 .detail("A definition is an object with epoch, tick, fields, sequence and text, or with like and the keys that differ.")
                 .hint("For example: {\"like\": \"twitter\", \"epoch\": \"2024-01-01T00:00:00Z\"}."),
@@ -125,9 +125,13 @@ impl From<Fault> for Error {
     }
 }
 
-fn known_layouts(nearest: Option<&str>, known: &[String]) -> String {
+fn known_layouts(nearest: Option<&str>, known: &str, others: usize) -> String {
     let nearest = nearest.map(|name| format!("Perhaps you mean \"{name}\". ")).unwrap_or_default();
-    format!("{nearest}Known layouts: {}.", listed(known.iter(), "others, which the view flake_layouts shows"))
+    let others = match others {
+        0 => String::new(),
+        others => format!(", and {others} others, which the view flake_layouts shows"),
+    };
+    format!("{nearest}Known layouts: {known}{others}.")
 }
 
 /// Writes a fault as a sentence.

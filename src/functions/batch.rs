@@ -10,6 +10,8 @@ use pgrx::{check_for_interrupts, pg_sys};
 use crate::error::{Error, OrRaise};
 use crate::postgres::call::{Call, Text};
 use crate::postgres::entry_point::entry_point;
+use crate::postgres::guard::guarded;
+use crate::postgres::random::random;
 use crate::session::layout_source::LayoutSource;
 use crate::session::next_id;
 use crate::session::stores::{LAYOUTS, with_generator};
@@ -37,9 +39,9 @@ impl Batch {
         self.next = 0;
         self.made = 0;
         if room > 0 {
-            self.made = with_generator(&LAYOUTS, self.source, |own| own.fill(&mut self.ids[..room], rand::random));
+            self.made = with_generator(&LAYOUTS, self.source, |own| own.fill(&mut self.ids[..room], random));
             if self.made == 0 {
-                self.ids[0] = next_id(&LAYOUTS, self.source, rand::random).or_raise();
+                self.ids[0] = next_id(&LAYOUTS, self.source, random).or_raise();
                 self.made = 1;
             }
         }
@@ -53,16 +55,16 @@ entry_point!(flake_batch(layout: Text<'_>, count: i32), |call| {
     // the batch after the first call. Calls that can raise an error are guarded.
     unsafe {
         if (*(*raw).flinfo).fn_extra.is_null() {
-            pg_sys::panic::pgrx_extern_c_guard(|| begin(call, layout, count));
+            guarded(|| begin(call, layout, count));
         }
         let state = (*(*raw).flinfo).fn_extra.cast::<pg_sys::FuncCallContext>();
         let batch = &mut *(*state).user_fctx.cast::<Batch>();
         if batch.next == batch.made {
-            pg_sys::panic::pgrx_extern_c_guard(|| batch.refill());
+            guarded(|| batch.refill());
         }
         let set = (*raw).resultinfo.cast::<pg_sys::ReturnSetInfo>();
         if batch.next == batch.made {
-            pg_sys::panic::pgrx_extern_c_guard(|| pg_sys::end_MultiFuncCall(raw, state));
+            guarded(|| pg_sys::end_MultiFuncCall(raw, state));
             (*set).isDone = pg_sys::ExprDoneCond::ExprEndResult;
             (*raw).isnull = true;
             return pg_sys::Datum::null();

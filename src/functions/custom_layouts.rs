@@ -12,14 +12,12 @@ use crate::layouts::{catalog, custom, unknown};
 use crate::postgres::encoding::{escape_non_ascii, to_utf8_lossy};
 use crate::postgres::entry_point::c_symbol;
 use crate::postgres::foreign_servers::is_name_taken;
-use crate::postgres::json::Json;
+use crate::postgres::json::{self, Json};
 use crate::postgres::recovery::forbid_if_read_only;
 use crate::postgres::report::warning;
 use crate::postgres::role::act_as;
 use crate::seal;
 
-/// The longest option that is read. A definition needs about 8 kB at most, apart from optional parts.
-const LONGEST_OPTION: usize = 100_000;
 /// How many custom layouts a new one is compared with.
 const MOST_COMPARED: usize = 100;
 
@@ -90,7 +88,7 @@ fn flake_drop_layout(name: &[u8]) {
         }
     };
     let mut uses = layout_uses::of(&name);
-    let keys = seal::all().into_iter().filter(|key| key.shown().is_ok_and(|shown| shown.layout == name));
+    let keys = seal::all().filter(|key| key.shown().is_ok_and(|shown| shown.layout == name));
     uses.extend(keys.map(|key| format!("key \"{}\"", key.name)));
     if !uses.is_empty() {
         let message = format!("cannot drop layout \"{name}\" because other objects name it");
@@ -123,7 +121,9 @@ fn flake_layout_validator(options: Array<&[u8]>, catalog: pg_sys::Oid) {
     refuse_table(catalog);
     let definition = match (options.len(), options.iter().next().flatten()) {
         (0, _) if !is_server => return,
-        (1, Some(option)) if is_server && option.len() <= LONGEST_OPTION => option.strip_prefix(b"definition="),
+        (1, Some(option)) if is_server => {
+            option.strip_prefix(b"definition=").filter(|json| json.len() <= json::LONGEST)
+        }
         _ => None,
     };
     let Some(json) = definition else {

@@ -10,12 +10,13 @@ use crate::error::{OrRaise, altered_type};
 use crate::layouts::by_name;
 use crate::postgres::call::{Call, Text};
 use crate::postgres::entry_point::entry_point;
+use crate::postgres::guard::guarded;
 use crate::postgres::rows::row;
 use crate::postgres::timestamptz::from_instant;
 
 entry_point!(flake_decode(id: i64, layout: Text<'_>), |call| {
     // SAFETY: nothing is borrowed that an error could leave borrowed.
-    unsafe { pg_sys::panic::pgrx_extern_c_guard(|| decode(call, id, layout.bytes())) }
+    unsafe { guarded(|| decode(call, id, layout.bytes())) }
 });
 
 /// The columns of flake_parts in sql/flake.sql.

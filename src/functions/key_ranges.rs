@@ -10,6 +10,7 @@ use super::keys::{execute, locked, writer};
 use crate::error::{Error, OrRaise, Undetailed};
 use crate::layouts::{by_name, known};
 use crate::postgres::entry_point::c_symbol;
+use crate::postgres::memory::collected;
 use crate::postgres::role::act_as;
 use crate::postgres::timestamptz::{from_instant, to_text};
 use crate::seal::{self, Key, mapping, option_name};
@@ -143,7 +144,7 @@ fn flake_keys() -> TableIterator<
         name!(is_stored, bool),
     ),
 > {
-    let rows = seal::all().into_iter().flat_map(|key| {
+    let rows = seal::all().flat_map(|key| {
         // A key whose options were changed is left out, with a WARNING.
         let shown = key.shown().map_err(Error::warn).ok();
         let rows = shown.into_iter().flat_map(|shown| {
@@ -160,7 +161,7 @@ fn flake_keys() -> TableIterator<
         });
         rows.collect::<Vec<_>>()
     });
-    TableIterator::new(rows.collect::<Vec<_>>())
+    TableIterator::new(collected(rows))
 }
 
 c_symbol!(flake_rotate_key, flake_rotate_key_from, flake_keys);

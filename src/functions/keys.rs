@@ -52,7 +52,7 @@ fn flake_import_key(name: &[u8], secret: &[u8], layout: &[u8], force: bool) {
         let Some(number) = shown.ranges.iter().position(|range| range.fingerprint == fingerprint) else { continue };
         // Another session may be storing the same secret, or dropping the key.
         lock(key.server);
-        let Some(key) = seal::find(&key.name) else { continue };
+        let Some(key) = seal::find(key.name.as_bytes()) else { continue };
         // Under another name, all public IDs of the key would get another prefix.
         if key.name.as_bytes() != name || key.secret(number) == Some(secret) {
             Error::of(ERRCODE_DUPLICATE_OBJECT, format!("secret belongs to key \"{}\" already", key.name))
@@ -68,7 +68,7 @@ fn flake_import_key(name: &[u8], secret: &[u8], layout: &[u8], force: bool) {
         }
         return act_as(key.owner, || mapping::store(&key.name, number, &secret));
     }
-    if force && str::from_utf8(name).is_ok_and(|name| seal::find(name).is_some()) {
+    if force && seal::find(name).is_some() {
         return replace(&locked(name), layout, &secret);
     }
     create(owner, name, layout, &secret);
@@ -148,7 +148,7 @@ pub(super) fn execute(command: &str) {
 }
 
 fn known(name: &[u8]) -> Key {
-    str::from_utf8(name).ok().and_then(seal::find).unwrap_or_else(|| seal::unknown(name).raise())
+    seal::find(name).unwrap_or_else(|| seal::unknown(name).raise())
 }
 
 /// Returns a key that no other session changes or drops by these functions before the transaction ends.
@@ -162,20 +162,21 @@ pub(super) fn locked(name: &[u8]) -> Key {
 /// mappings have no options.
 #[pg_extern(sql = "")]
 fn flake_key_validator(options: Array<&[u8]>, catalog: pg_sys::Oid) {
-    let options = read_options(options.iter().flatten());
-    let is_fine = if catalog == pg_sys::ForeignServerRelationId {
+    let (is_server, is_mapping) =
+        (catalog == pg_sys::ForeignServerRelationId, catalog == pg_sys::UserMappingRelationId);
+    // PostgreSQL lets a role with USAGE on the key make a mapping of its own. A session that drops the key would have to wait for that
+    // role's transaction if it drops the mapping.
+    if is_server || is_mapping {
         owner_only("flake_key_validator").or_raise();
-        read_shown(&options).is_some()
-    } else if catalog == pg_sys::UserMappingRelationId {
-        // PostgreSQL lets a role with USAGE on the key make a mapping of its own. A session that drops the key would have to wait for that
-        // role's transaction if it drops the mapping.
-        owner_only("flake_key_validator").or_raise();
+    }
+    refuse_table(catalog);
+    let is_fine = read_options(&options).is_some_and(|options| {
+        if is_server {
+            return read_shown(&options).is_some();
+        }
         let names: Vec<_> = (0..MOST_RANGES).map(option_name).collect();
-        options.iter().all(|(name, secret)| names.contains(name) && read_secret(secret).is_some())
-    } else {
-        refuse_table(catalog);
-        options.is_empty()
-    };
+        options.iter().all(|(name, secret)| is_mapping && names.contains(name) && read_secret(secret).is_some())
+    });
     if !is_fine {
         Error::invalid("invalid options for a key")
             .detail("Foreign servers of the foreign-data wrapper flake_key are keys.")

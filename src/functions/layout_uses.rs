@@ -11,13 +11,17 @@ use std::ffi::CStr;
 use flake_core::LONGEST_NAME;
 use pgrx::prelude::*;
 
-use crate::postgres::encoding::to_utf8_lossy;
+use crate::postgres::encoding::shortened;
 use crate::postgres::extension::{self, Extension};
+use crate::postgres::memory::require;
 use crate::postgres::queries::{Queries, bytes};
 use crate::postgres::stored_trees::{Argument, Call, Column, Content, Reader};
 
 /// The layout of a call that names none.
 const DEFAULT: &str = "twitter";
+
+/// How many bytes of an object's description are shown. That of a function has the names of its arguments' types.
+pub(super) const LONGEST_OBJECT: usize = 300;
 
 /// The expressions of all objects, but its own, that depend on a function of extension $1, also through other functions and operators, the shortest
 /// first: a description of the object, the OID of a function, the expression, its table, and the column whose default it is, which can
@@ -85,12 +89,13 @@ pub(super) fn each_expression(queries: &Queries, flake: Extension, mut act: impl
         &[(pg_sys::OIDOID, flake.oid.into())],
         |&[object, function, tree, table, number]| {
             check_for_interrupts!();
+            require();
             let oid = |value: Option<pg_sys::Datum>| value.map(|value| pg_sys::Oid::from(value.value() as u32));
             let table = oid(table).unwrap_or(pg_sys::Oid::INVALID);
             // SAFETY: the query returns columns of these types.
             let (object, content) = unsafe { (bytes(object), tree.and_then(|tree| reader.read(tree, table))) };
             act(Expression {
-                object: to_utf8_lossy(object.unwrap_or_default()).into_owned(),
+                object: shortened(object.unwrap_or_default(), LONGEST_OBJECT),
                 function: oid(function),
                 column: number.map(|number| (table, number.value() as i16)),
                 content,

@@ -1,6 +1,8 @@
 //! The rows of the view flake_layouts.
 
-use flake_core::{BUILTIN, FieldDefinition, Lanes, Layout};
+use std::collections::BTreeSet;
+
+use flake_core::{BUILTIN, FieldDefinition, Lanes, Layout, built_in};
 use pgrx::AnyNumeric;
 use pgrx::JsonB;
 use pgrx::datum::{Interval, TimestampWithTimeZone};
@@ -11,6 +13,7 @@ use crate::error::Error;
 use crate::layouts::custom;
 use crate::postgres::entry_point::c_symbol;
 use crate::postgres::interval;
+use crate::postgres::memory::push;
 use crate::postgres::timestamptz::from_instant;
 use crate::{clock, ledger};
 
@@ -36,9 +39,12 @@ fn flake_layouts() -> TableIterator<
     ),
 > {
     // A layout whose definition was changed by ALTER SERVER is left out, with a WARNING.
-    let (names, custom): (Vec<_>, Vec<_>) = custom::all().unzip();
-    let built_in = BUILTIN.iter().filter(move |layout| !names.iter().any(|name| name == layout.name()));
-    let custom: Vec<_> = custom.into_iter().filter_map(|layout| layout.map_err(Error::warn).ok()).collect();
+    let (mut taken, mut custom) = (BTreeSet::new(), Vec::new());
+    for (name, layout) in custom::all() {
+        taken.extend(built_in(&name).map(Layout::name));
+        layout.map_err(Error::warn).into_iter().for_each(|layout| push(&mut custom, layout));
+    }
+    let built_in = BUILTIN.iter().filter(move |layout| !taken.contains(layout.name()));
     TableIterator::new(built_in.chain(custom).map(|layout| {
         let fields: Vec<_> = layout.fields().iter().map(FieldDefinition::from).collect();
         let start_of = |tick| from_instant(layout.start_of(tick));

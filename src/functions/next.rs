@@ -8,6 +8,7 @@ use crate::layouts::by_name;
 use crate::postgres::call::Text;
 use crate::postgres::copy_twin;
 use crate::postgres::entry_point::entry_point;
+use crate::postgres::random::random;
 use crate::session::layout_source::LayoutSource;
 use crate::session::next_id;
 use crate::session::stores::{LAYOUTS, find};
@@ -36,14 +37,14 @@ fn at_once(layout: &[u8], tag_bits: impl FnOnce(&Layout) -> Option<u64>) -> Opti
         move |source| source.is_known_as(layout),
         move |own| {
             let tag = tag_bits(own.source())?;
-            Some(own.at_once(rand::random)? | tag)
+            Some(own.at_once(random)? | tag)
         },
     )
 }
 
 #[pg_extern(sql = "")]
 fn flake_next_or_wait(layout: &[u8]) -> i64 {
-    next_id(&LAYOUTS, LayoutSource::by_name(layout), rand::random).or_raise() as i64
+    next_id(&LAYOUTS, LayoutSource::by_name(layout), random).or_raise() as i64
 }
 
 #[pg_extern(sql = "")]

@@ -30,8 +30,9 @@ entry_point!(flake_to_text(id: i64, layout: Text<'_>) else flake_to_text_or_erro
 });
 
 entry_point!(flake_from_text(text: Text<'_>, layout: Text<'_>) else flake_from_text_or_error, |call| {
+    let text = text.inline_bytes().filter(|text| text.len() <= LONGEST_READ);
     // SAFETY: `layout` is argument 1, and the function caches nothing else.
-    text.inline_bytes().and_then(|text| unsafe { with_layout(call, 1, layout, |layout| layout.parse(text).ok()) })
+    text.and_then(|text| unsafe { with_layout(call, 1, layout, |layout| layout.parse(text).ok()) })
 });
 
 #[pg_extern(sql = "")]
@@ -51,7 +52,7 @@ fn flake_make(at: TimestampWithTimeZone, fields: Json, layout: &[u8]) -> i64 {
             let (layout, value) = (layout.name(), shortened(value.get()));
             Error::of(
                 if is_number { ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE } else { ERRCODE_INVALID_PARAMETER_VALUE },
-                format!("invalid value for field \"{field}\" of layout \"{layout}\": {value}"),
+                format!("invalid value for field \"{}\" of layout \"{layout}\": {value}", shortened(&field)),
             )
             .detail("Fields hold whole numbers that are not negative.")
             .hint(SEE_FIELDS)

@@ -2,10 +2,10 @@
 #![allow(unsafe_code, reason = "memory of the call site")]
 
 use flake_core::Layout;
-use pgrx::pg_sys;
 
 use super::{by_name, custom, is_same_name};
 use crate::postgres::call::{Call, Text};
+use crate::postgres::guard::guarded;
 
 /// The cache of a call site: the layout of its last call, and the catalog version in which it was found.
 #[derive(Clone, Copy)]
@@ -49,7 +49,7 @@ fn known(cached: Cached, name: Text<'_>) -> Option<&'static Layout> {
 unsafe fn look_up(call: Call, number: usize, name: Text<'_>) {
     // SAFETY: as the caller promises; nothing is borrowed that an error could leave borrowed.
     unsafe {
-        pg_sys::panic::pgrx_extern_c_guard(|| {
+        guarded(|| {
             let catalog_version = custom::catalog_version();
             let layout = by_name(name.bytes());
             call.cache(Cached { layout, catalog_version, is_constant: call.is_constant(number) });

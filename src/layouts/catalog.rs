@@ -6,6 +6,7 @@ use std::ffi::{CStr, CString};
 use pgrx::{PgList, direct_function_call, pg_sys};
 
 use crate::postgres::foreign_servers;
+use crate::postgres::json::LONGEST;
 
 const WRAPPER: &CStr = c"flake_layout";
 
@@ -22,7 +23,9 @@ pub fn find(name: &str) -> Option<Stored> {
     let name = CString::new(name).ok()?;
     let string = |text: *const _| {
         // SAFETY: PostgreSQL has just made this C string.
-        unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
+        let text = unsafe { CStr::from_ptr(text) }.to_bytes();
+        // A longer text is not what flake_create_layout has stored; the fingerprint tells.
+        String::from_utf8_lossy(text.get(..LONGEST).unwrap_or(text)).into_owned()
     };
     // SAFETY: both lookups return palloc'd copies; the wrapper of an existing server exists; in CREATE SERVER, the value of
     // an option is a string.

@@ -16,6 +16,7 @@ use pgrx::prelude::*;
 
 use super::catalog::{self, Stored};
 use crate::error::Error;
+use crate::postgres::memory::require;
 
 /// How many invalidations of foreign servers this session has received.
 static CATALOG_VERSION: AtomicU64 = AtomicU64::new(0);
@@ -75,6 +76,7 @@ fn parsed(name: &str, definition: String) -> Result<&'static Layout, Error> {
     if let Some(layout) = PARSED.with_borrow(|parsed| parsed.get(&key).copied()) {
         return Ok(layout);
     }
+    require();
     let layout: &'static Layout = Box::leak(Box::new(Definition::from_json(name, &key.1)?.layout(name)?));
     PARSED.with_borrow_mut(|parsed| parsed.insert(key, layout));
     Ok(layout)

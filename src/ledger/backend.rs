@@ -19,6 +19,7 @@ use super::turn;
 use crate::clock;
 use crate::error::Error;
 use crate::postgres::lock::Guard;
+use crate::postgres::random::random;
 use crate::postgres::report;
 use crate::postgres::timestamptz::to_text;
 use crate::postgres::{prepared, recovery, slot, stall, transaction};
@@ -74,7 +75,7 @@ impl<S> Server for Backend<S> {
     }
 
     fn chance(&self) -> u32 {
-        rand::random::<u32>().max(1)
+        random::<u32>().max(1)
     }
 
     fn shared(&self) -> &Shared {

@@ -1,6 +1,7 @@
 //! Horizons of this session's queries, and the transactions that hold horizons.
 
 use flake_core::horizon::ask::ask;
+use flake_core::horizon::prepared::Prepared;
 use flake_core::horizon::published;
 use flake_core::instant::NEVER;
 use pgrx::PgSqlErrorCode::*;
@@ -11,6 +12,7 @@ use super::mark::page;
 use super::memory::memory;
 use super::session::with_session;
 use crate::error::Error;
+use crate::postgres::memory::{collected, push, with_room};
 use crate::postgres::snapshot::{Latest, QuerySnapshot, of_query};
 use crate::postgres::{recovery, slot, transaction};
 
@@ -81,13 +83,14 @@ pub fn open_transactions() -> Vec<OpenTransaction> {
         let bound = slot.transactions.bound();
         let (pid, role) = transaction::process_of(number);
         if bound != NEVER && slot.transactions.database() == database && pid != 0 {
-            open.push(OpenTransaction { pid: Some(pid), xid: None, role: Some(role), bound });
+            push(&mut open, OpenTransaction { pid: Some(pid), xid: None, role: Some(role), bound });
         }
     }
-    let prepared = memory.with_prepared(|all| all.to_vec());
-    for one in prepared.into_iter().filter(|one| one.database == database) {
+    let mut prepared = with_room(memory.prepared_count());
+    memory.with_prepared(|all| prepared.extend_from_slice(all));
+    for one in prepared.into_iter().filter(|one: &Prepared| one.database == database) {
         if let Some(xid) = one.xid() {
-            open.push(OpenTransaction { pid: None, xid: Some(xid as u32), role: None, bound: one.bound });
+            push(&mut open, OpenTransaction { pid: None, xid: Some(xid as u32), role: None, bound: one.bound });
         }
     }
     open
@@ -112,5 +115,5 @@ pub fn making_ids() -> Vec<MakingIds> {
         database: slot.transactions.database(),
         bound: slot.transactions.bound(),
     });
-    busy.filter(|one| one.pid != 0 && one.bound != NEVER).collect()
+    collected(busy.filter(|one| one.pid != 0 && one.bound != NEVER))
 }

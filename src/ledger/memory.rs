@@ -156,6 +156,11 @@ fn fill(start: *mut u8) {
 }
 
 impl Memory {
+    /// How many entries of prepared transactions there are, with and without one.
+    pub fn prepared_count(&self) -> usize {
+        self.prepared.len()
+    }
+
     /// Calls `act` with the entries of prepared transactions, under their lock. `act` must not raise an error of PostgreSQL and must
     /// be quick.
     pub fn with_prepared<R>(&self, act: impl FnOnce(&mut [Prepared]) -> R) -> R {

@@ -5,6 +5,8 @@ use std::ffi::{CStr, CString};
 
 use pgrx::pg_sys;
 
+use super::memory::push;
+
 /// Returns whether a foreign server of any wrapper has this name.
 pub fn is_name_taken(name: &str) -> bool {
     CString::new(name).is_ok_and(|name| {
@@ -31,7 +33,7 @@ pub fn names(wrapper: &CStr) -> Vec<String> {
                 && let Ok(name) = CStr::from_ptr(server.srvname.data.as_ptr()).to_str()
                 && name.is_ascii()
             {
-                names.push(name.to_owned());
+                push(&mut names, name.to_owned());
             }
         }
         pg_sys::systable_endscan(scan);

@@ -16,12 +16,13 @@ use super::encoding::to_utf8_lossy;
 /// values may be nested to any depth. All keys and values that flake accepts are ASCII, so [`to_utf8_lossy`] does not change them.
 pub struct Json(pub String);
 
-/// The longest text that is read, in bytes. Callers decide how long a text is, and the server would end if Rust could not allocate
-/// it.
-const LONGEST: usize = 200_000;
+/// The longest text that is read, in bytes. The longest definition of a layout has about half of that.
+pub const LONGEST: usize = 16_000;
+/// A value takes no more than so many bytes for each byte of its text.
+const WIDTH: usize = 8;
 
-fn too_long(length: usize) {
-    let detail = format!("Its text has {length} bytes; flake reads at most {LONGEST}.");
+fn refuse(has: &str, length: usize) {
+    let detail = format!("{has} {length} bytes; flake reads at most {LONGEST} bytes of text.");
     ereport!(ERROR, PgSqlErrorCode::ERRCODE_PROGRAM_LIMIT_EXCEEDED, "JSON is too long", detail);
 }
 
@@ -38,10 +39,15 @@ impl FromDatum for Json {
         if is_null {
             return None;
         }
+        // SAFETY: it reads the length of a varlena, which may be stored elsewhere.
+        let length = unsafe { pg_sys::toast_raw_datum_size(datum) };
+        if length > WIDTH * LONGEST {
+            refuse("It takes", length);
+        }
         // SAFETY: jsonb_out takes a jsonb and returns a C string.
         let text: &CStr = unsafe { direct_function_call(pg_sys::jsonb_out, &[Some(datum)]) }?;
         if text.count_bytes() > LONGEST {
-            too_long(text.count_bytes());
+            refuse("Its text has", text.count_bytes());
         }
         Some(Self(to_utf8_lossy(text.to_bytes()).into_owned()))
     }

@@ -8,9 +8,12 @@
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 use std::ffi::{CStr, CString, c_int, c_long};
+use std::mem::ManuallyDrop;
 use std::ptr;
 
 use pgrx::{FromDatum, PgList, pg_sys};
+
+use super::memory::{collected, granted};
 
 /// How many rows are fetched at a time.
 const CHUNK: c_long = 1000;
@@ -21,8 +24,9 @@ const SMALL_CHUNK: c_long = 10;
 const MOST: usize = 200;
 
 thread_local! {
-    /// Plans by their query and the types of the parameters, which the text does not contain.
-    static KEPT: RefCell<HashMap<(CString, Vec<pg_sys::Oid>), pg_sys::SPIPlanPtr>> = RefCell::default();
+    /// Plans by their query and the types of the parameters, which the text does not contain. It is never dropped, because libc would
+    /// end the process if it could not register the destructor.
+    static KEPT: ManuallyDrop<RefCell<HashMap<(CString, Vec<pg_sys::Oid>), pg_sys::SPIPlanPtr>>> = ManuallyDrop::default();
 }
 
 /// A parameter of a query: its type and its value.
@@ -87,8 +91,12 @@ impl Queries {
         unsafe {
             let cursor = pg_sys::SPI_cursor_open(name, self.plan(query, types), values.as_mut_ptr(), nulls, false);
             let plans = PgList::<pg_sys::PlannedStmt>::from_pg((*cursor).stmts);
-            let relations = plans.iter_ptr().map(|plan| PgList::<()>::from_pg((*plan).relationOids));
-            let may_read = may_read(&relations.flat_map(|of| of.iter_oid().collect::<Vec<_>>()).collect());
+            let mut relations = HashSet::new();
+            for of in plans.iter_ptr().map(|plan| PgList::<()>::from_pg((*plan).relationOids)) {
+                granted(relations.try_reserve(of.len()));
+                relations.extend(of.iter_oid());
+            }
+            let may_read = may_read(&relations);
             let mut is_more = may_read;
             while is_more {
                 pg_sys::SPI_cursor_fetch(cursor, true, chunk);
@@ -108,7 +116,7 @@ impl Queries {
     /// Returns the plan of a query, and keeps it unless there are too many.
     fn plan(&self, query: &CStr, mut types: Vec<pg_sys::Oid>) -> pg_sys::SPIPlanPtr {
         let key = (query.to_owned(), types.clone());
-        if let Some(plan) = KEPT.with_borrow(|kept| kept.get(&key).copied()) {
+        if let Some(plan) = KEPT.with(|kept| kept.borrow().get(&key).copied()) {
             return plan;
         }
         // SAFETY: there is a connection, and the number of types is right. A failure raises an error.
@@ -116,7 +124,8 @@ impl Queries {
             let (count, options) = (types.len() as c_int, pg_sys::CURSOR_OPT_GENERIC_PLAN as c_int);
             pg_sys::SPI_prepare_cursor(query.as_ptr(), count, types.as_mut_ptr(), options)
         };
-        KEPT.with_borrow_mut(|kept| {
+        KEPT.with(|kept| {
+            let mut kept = kept.borrow_mut();
             if kept.len() < MOST {
                 // SAFETY: the plan was just made.
                 unsafe { pg_sys::SPI_keepplan(plan) };
@@ -160,6 +169,6 @@ unsafe fn rows<const N: usize>() -> Vec<Row<N>> {
                 (!is_null).then_some(value)
             })
         };
-        (0..table.numvals as usize).map(row).collect()
+        collected((0..table.numvals as usize).map(row))
     }
 }

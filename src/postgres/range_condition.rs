@@ -10,6 +10,7 @@ use pgrx::{is_a, pg_sys};
 
 use super::call::{Argument, Text};
 use super::expressions::{depends_on_row, is_atom, is_cheap, is_estimated_in_parts, is_small, is_sorted_by_call};
+use super::guard::guarded;
 use super::nodes::{self, and, copy, elements};
 use super::same_schema::{in_schema_of, may_call, operator};
 
@@ -34,7 +35,7 @@ pub unsafe fn answer(request: *mut pg_sys::Node, ends: &Ends) -> pg_sys::Datum {
             // Functions that return the time of a key also call this, so that the library is loaded; see `time_filter`.
             .filter(|request| (*request.fcall).funcresulttype == pg_sys::BOOLOID);
         request.map(|request| {
-            pg_sys::panic::pgrx_extern_c_guard(|| {
+            guarded(|| {
                 pgrx::check_for_interrupts!();
                 range_condition(request.root, &*request.fcall, ends)
             })

@@ -7,8 +7,10 @@
 
 use std::sync::OnceLock;
 
-use pgrx::{PgList, is_a, pg_sys};
+use pgrx::{PgList, check_for_interrupts, is_a, pg_sys};
 
+use super::guard::guarded;
+use super::memory::push;
 use super::quals::each_list;
 use super::time_filter::{Relation, TimeFunction, may_be_filter};
 
@@ -89,9 +91,9 @@ unsafe fn look_at(
             });
         }
         if is_meant {
-            pg_sys::panic::pgrx_extern_c_guard(|| {
+            guarded(|| {
                 let mut quals = Vec::new();
-                each_list(tree, &mut |list| quals.push(list));
+                each_list(tree, &mut |list| push(&mut quals, list));
                 replace_filters(&Relation { root, rel, oid, has_children, quals, functions });
             });
         }
@@ -105,6 +107,7 @@ unsafe fn replace_filters(relation: &Relation<'_>) {
         for &quals in &relation.quals {
             let mut replaced = Vec::new();
             for place in 0..(*quals).length as usize {
+                check_for_interrupts!();
                 let cell = (*quals).elements.add(place);
                 let qual = (*cell).ptr_value.cast();
                 let Some(filter) = relation.filter(qual) else { continue };
@@ -114,10 +117,11 @@ unsafe fn replace_filters(relation: &Relation<'_>) {
                 range[1..].iter().for_each(|&more| append(quals, more));
                 // If no key is in the range, or the range includes the guards, there is nothing to add.
                 if !is_a(range[0], pg_sys::NodeTag::T_Const) && !filter.contiguous.turns_negative {
-                    replaced.push(filter);
+                    push(&mut replaced, filter);
                 }
             }
             for filter in &replaced {
+                check_for_interrupts!();
                 if !replaced.iter().any(|other| filter.is_closed_by(other)) {
                     filter.guards(relation).into_iter().for_each(|guard| append(quals, guard));
                 }

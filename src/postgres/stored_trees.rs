@@ -8,9 +8,10 @@ use std::ptr;
 use pgrx::{PgSqlErrorCode, PgTryBuilder, is_a, pg_sys, varlena};
 
 use super::expressions::{Walker, bare, expression_tree_walker};
+use super::memory;
 use super::nodes::elements;
 
-/// The longest text that is read. The server would end if Rust could not allocate what is kept of a longer one.
+/// The longest text that is read.
 const LONGEST: usize = 1_000_000;
 /// How many bytes of text one reader reads. Any role can create expressions, and the caller of another role waits for this.
 const MOST: usize = 100_000_000;
@@ -18,8 +19,11 @@ const MOST: usize = 100_000_000;
 /// A relation, and the number of a column.
 pub type Column = (pg_sys::Oid, i16);
 
+/// The longest constant that is kept. Names are shorter.
+const LONGEST_CONSTANT: usize = 64;
+
 pub enum Argument {
-    /// The bytes of a text or a name.
+    /// The bytes of a text or a name, unless it is long.
     Constant(Vec<u8>),
     /// A column of a relation, not one of a query or a join.
     Column(Column),
@@ -90,10 +94,13 @@ impl Reader {
 ///
 /// # Safety It must be one as stored, or null.
 pub unsafe fn content(tree: *mut pg_sys::Node, table: pg_sys::Oid) -> Content {
-    let mut walk = Walk { table, query: ptr::null_mut(), found: Content::default() };
+    let mut walk = Walk { table, query: ptr::null_mut(), found: Content::default(), is_refused: false };
     // SAFETY: as the caller promises; `step` gets `walk` back. If the stack is too deep, an error jumps only over frames of `step` and
     // PostgreSQL.
     unsafe { pg_sys::ffi::pg_guard_ffi_boundary(|| step(tree, (&raw mut walk).cast())) };
+    if walk.is_refused {
+        memory::refuse();
+    }
     walk.found
 }
 
@@ -102,6 +109,8 @@ struct Walk {
     /// The innermost query around a node, if there is one.
     query: *mut pg_sys::Query,
     found: Content,
+    /// The system refuses memory. The walk has ended before its end.
+    is_refused: bool,
 }
 
 unsafe extern "C-unwind" fn step(node: *mut pg_sys::Node, walk: *mut c_void) -> bool {
@@ -114,18 +123,23 @@ unsafe extern "C-unwind" fn step(node: *mut pg_sys::Node, walk: *mut c_void) -> 
         if is_a(node, pg_sys::NodeTag::T_Query) {
             let outer = (*at).query;
             (*at).query = node.cast();
-            query_tree_walker(node.cast(), step, walk, 0);
+            let is_over = query_tree_walker(node.cast(), step, walk, 0);
             (*at).query = outer;
-            return false;
+            return is_over;
         }
         (*at).see(node);
-        expression_tree_walker(node, step, walk)
+        (*at).is_refused || expression_tree_walker(node, step, walk)
     }
 }
 
 /// Nothing here raises an error.
 impl Walk {
     unsafe fn see(&mut self, node: *mut pg_sys::Node) {
+        let Content { calls, constants } = &mut self.found;
+        self.is_refused |= !memory::is_reserved() || calls.try_reserve(1).is_err() || constants.try_reserve(1).is_err();
+        if self.is_refused {
+            return;
+        }
         // SAFETY: the tag of a node tells its type.
         unsafe {
             self.found.constants.extend(constant(node));
@@ -176,7 +190,7 @@ impl Walk {
     }
 }
 
-/// Returns the bytes of a constant that is a text or a name.
+/// Returns the bytes of a constant that is a text or a name, unless it is long.
 unsafe fn constant(node: *mut pg_sys::Node) -> Option<Vec<u8>> {
     // SAFETY: the tag of a node tells its type, and a constant that is not NULL has a value of its type.
     unsafe {
@@ -189,7 +203,8 @@ unsafe fn constant(node: *mut pg_sys::Node) -> Option<Vec<u8>> {
         }
         let value = constant.constvalue.cast_mut_ptr::<pg_sys::varlena>();
         let is_plain = constant.constlen == -1 && varlena::varatt_is_4b_u(value);
-        is_plain.then(|| varlena::varlena_to_byte_slice(value).to_vec())
+        let bytes = is_plain.then(|| varlena::varlena_to_byte_slice(value))?;
+        (bytes.len() <= LONGEST_CONSTANT).then(|| bytes.to_vec())
     }
 }
 

@@ -16,6 +16,10 @@ const WRAPPER: &CStr = c"flake_key";
 /// The option of a server that names the layout of the IDs that the key seals.
 pub const LAYOUT: &str = "layout";
 
+/// How many options there are at most, and how many bytes one of them has.
+const MOST_OPTIONS: usize = MOST_RANGES + 1;
+const LONGEST_OPTION: usize = 100;
+
 /// Options by name: `key1`, `key2` and so on, and the server's `layout`.
 pub type Options = BTreeMap<String, String>;
 
@@ -33,10 +37,11 @@ pub struct Key {
 /// Returns the key with this name.
 ///
 /// Only PUBLIC's mapping is used, because a mapping of another role is not the key's.
-pub fn find(name: &str) -> Option<Key> {
-    if !is_name(name.as_bytes()) {
+pub fn find(name: &[u8]) -> Option<Key> {
+    if !is_name(name) {
         return None;
     }
+    let name = str::from_utf8(name).ok()?;
     let key = CString::new(name).ok()?;
     // SAFETY: scans of catalogs by their unique indexes, with one snapshot; each row is of its catalog.
     unsafe {
@@ -104,14 +109,19 @@ unsafe fn options(cache: SysCacheIdentifier::Type, row: pg_sys::HeapTuple, colum
         let value = pg_sys::SysCacheGetAttr(cache as _, row, column as AttrNumber, &raw mut is_null);
         Array::<&[u8]>::from_datum(value, is_null)
     };
-    options.map(|options| read_options(options.iter().flatten())).unwrap_or_default()
+    options.and_then(|options| read_options(&options)).unwrap_or_default()
 }
 
-/// Parses options as PostgreSQL stores them: a name, `=`, and a value.
-pub fn read_options<'a>(options: impl Iterator<Item = &'a [u8]>) -> Options {
-    let read =
-        |option| String::from_utf8_lossy(option).split_once('=').map(|(name, value)| (name.into(), value.into()));
-    options.filter_map(read).collect()
+/// Parses options as PostgreSQL stores them: a name, `=`, and a value. Returns None if there are more than a key has, or longer ones.
+pub fn read_options(options: &Array<'_, &[u8]>) -> Option<Options> {
+    if options.len() > MOST_OPTIONS || options.iter().flatten().any(|option| option.len() > LONGEST_OPTION) {
+        return None;
+    }
+    let read = |option| {
+        let (name, value) = str::from_utf8(option).ok()?.split_once('=')?;
+        Some((name.to_owned(), value.to_owned()))
+    };
+    options.iter().flatten().map(read).collect()
 }
 
 /// Returns the name of the option for the range or the secret with this number.

@@ -26,6 +26,9 @@ struct Known {
     ranges: Ranges,
 }
 
+/// How many keys a session remembers.
+const MOST: usize = 100;
+
 thread_local! {
     /// The keys found in this version of the catalog. It is never dropped; see `layouts`.
     static KNOWN: RefCell<(u64, ManuallyDrop<Vec<Known>>)> = const { RefCell::new((0, ManuallyDrop::new(Vec::new()))) };
@@ -71,6 +74,9 @@ pub fn with<R>(name: &[u8], act: impl Fn(&str, &Ranges) -> R) -> R {
         KNOWN.with_borrow_mut(|(of, known)| {
             // For each key, only the last role that used it is remembered.
             known.retain(|other| *of == version && other.name != key.name);
+            if known.len() == MOST {
+                known.clear();
+            }
             *of = version;
             known.push(key);
         });
@@ -80,7 +86,7 @@ pub fn with<R>(name: &[u8], act: impl Fn(&str, &Ranges) -> R) -> R {
 
 #[cold]
 fn look_up(name: &[u8], role: Oid) -> Result<Known, Error> {
-    let key = str::from_utf8(name).ok().and_then(find).ok_or_else(|| unknown(name))?;
+    let key = find(name).ok_or_else(|| unknown(name))?;
     if !may_use(key.server, role) {
         return Err(Error::of(ERRCODE_INSUFFICIENT_PRIVILEGE, format!("permission denied for key \"{}\"", key.name))
             .detail("Public IDs are made and read by roles that have USAGE on the foreign server of this name.")

@@ -23,7 +23,7 @@ pub fn random() -> Secret {
 
 /// Stores the secret with this number. The current role must own the server.
 pub fn store(key: &str, number: usize, secret: &Secret) {
-    let Some(Key { secrets, .. }) = find(key) else { return };
+    let Some(Key { secrets, .. }) = find(key.as_bytes()) else { return };
     // SAFETY: the statements are built as the parser builds them, of strings that live as long as the memory context of the call.
     unsafe {
         let option =

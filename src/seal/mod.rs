@@ -22,8 +22,8 @@ pub const CREATE_OR_IMPORT: &str = "Create one with flake_create_key. If this da
                                     flake_import_key with the old secret instead: a new secret opens no old public ID.";
 
 /// Returns all keys, in the order of their names.
-pub fn all() -> Vec<Key> {
-    names().iter().filter_map(|name| find(name)).collect()
+pub fn all() -> impl Iterator<Item = Key> {
+    names().into_iter().filter_map(|name| find(name.as_bytes()))
 }
 
 /// Returns the error for a name that no key has.

@@ -1,7 +1,7 @@
 //! A session usually needs a few generators again and again, but may have thousands. So the generators that were used last are hot:
 //! they come first in a list, where the next ID finds them without a lookup.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, TryReserveError};
 
 /// How many generators are hot.
 const HOT: usize = 8;
@@ -37,10 +37,12 @@ impl<G> GeneratorMap<G> {
         self.indexes.contains_key(&key)
     }
 
-    /// Inserts a generator with a new key.
-    pub fn insert(&mut self, key: u64, generator: G) {
+    /// Inserts a generator with a new key, if there is memory for it.
+    pub fn insert(&mut self, key: u64, generator: G) -> Result<(), TryReserveError> {
+        self.entries.try_reserve(1)?;
         self.entries.push((key, generator));
         self.indexes.insert(key, self.entries.len() - 1);
+        Ok(())
     }
 
     /// Makes the generator with this key hot, and returns it.

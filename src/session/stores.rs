@@ -15,6 +15,7 @@ use super::generators::SessionGenerator;
 use super::layout_source::LayoutSource;
 use crate::error::{Error, OrRaise};
 use crate::ledger::{self, Member};
+use crate::postgres::memory;
 use crate::postgres::recovery;
 use crate::postgres::transaction::{self, Event};
 
@@ -69,7 +70,8 @@ pub fn with_generator<S: IdSource, R>(store: In<S>, source: S, act: impl FnOnce(
         if !generators.borrow().contains(key) {
             // No generator is borrowed here, because the session may exit while it waits for a lock.
             let new = SessionGenerator::new(source, join).or_raise();
-            generators.borrow_mut().insert(key, new);
+            let inserted = generators.borrow_mut().insert(key, new);
+            memory::granted(inserted);
         }
         let mut generators = generators.borrow_mut();
         let Some(own) = generators.heat(key) else { unreachable!("it has just been created") };

@@ -8,6 +8,7 @@ use super::datum::SnoDatum;
 use crate::error::{OrRaise, altered_type};
 use crate::ledger;
 use crate::postgres::entry_point::{c_symbol, entry_point};
+use crate::postgres::guard::guarded;
 use crate::postgres::rows::row;
 use crate::postgres::timestamptz::{from_instant, to_instant};
 
@@ -15,7 +16,7 @@ entry_point!(flake_decode_sno(sno: SnoDatum), |call| {
     #[allow(unsafe_code, reason = "makes a row under a guard")]
     // SAFETY: the columns have these types, and the function caches nothing else.
     unsafe {
-        pg_sys::panic::pgrx_extern_c_guard(|| {
+        guarded(|| {
             row(call, TYPES, columns(sno.0)).ok_or_else(|| altered_type("sno_parts")).or_raise()
         })
     }

@@ -9,6 +9,7 @@
 use pgrx::pg_sys;
 
 use crate::postgres::entry_point::entry_point;
+use crate::postgres::guard::guarded;
 
 /// How many buckets replace one of PostgreSQL's. With this number, an hour of the last 20 days is not estimated as a single row.
 /// More would cost time, because each planning of a range reads all of them.
@@ -16,7 +17,7 @@ const FINENESS: i16 = 5;
 
 entry_point!(sno_typanalyze(column: *mut pg_sys::Node), |_call| {
     // SAFETY: PostgreSQL gives an analyze function a VacAttrStats.
-    unsafe { pg_sys::panic::pgrx_extern_c_guard(|| pg_sys::Datum::from(prepare(&mut *column.cast()))) }
+    unsafe { guarded(|| pg_sys::Datum::from(prepare(&mut *column.cast()))) }
 });
 
 /// Returns whether there is anything to compute.

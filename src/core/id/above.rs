@@ -2,12 +2,15 @@
 
 use crate::{Error, Layout};
 
+/// How many layouts are named.
+const MOST_NAMED: usize = 100;
+
 /// The remedy if new IDs of a layout are not above a number.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Remedy {
     /// The number is an ID of the layout, from a future that the server may skip.
     StartAbove,
-    /// IDs of these layouts are above the number.
+    /// IDs of these layouts, and perhaps of others, are above the number.
     Layouts(Vec<String>),
     /// IDs of a layout with an earlier epoch would be above the number.
     EarlierEpoch,
@@ -32,7 +35,7 @@ impl Layout {
         }
         let is_above =
             |other: &&Self| other.generates && !other.has_tag() && other.min_at(now).is_ok_and(|id| id as i64 > number);
-        let names: Vec<_> = others.filter(is_above).map(|other| other.name().to_owned()).collect();
+        let names: Vec<_> = others.filter(is_above).take(MOST_NAMED).map(|other| other.name().to_owned()).collect();
         match names.is_empty() {
             false => Remedy::Layouts(names),
             true if number < i64::MAX / 4 * 3 => Remedy::EarlierEpoch,

@@ -88,15 +88,21 @@ impl Layout {
     /// is not the tick.
     pub fn make(&self, tick: u64, numbers: &BTreeMap<String, u64>) -> Result<u64, Error> {
         self.check_part("timestamp", tick, self.last_tick())?;
+        // Before anything is copied, because there may be any number of unknown ones.
+        let is_known = |field: &&Field| !matches!(field.role, Role::Reserved { .. });
+        let mut known: Vec<_> = self.fields.iter().filter(is_known).map(|field| field.name.as_ref()).collect();
+        known.dedup();
+        if let Some(name) = numbers.keys().find(|name| !known.contains(&name.as_str())) {
+            let field = name.chars().take(LONGEST_NAME).collect();
+            return Err(Error::UnknownField { layout: self.name.clone(), field, known: known.join(", ") });
+        }
         let mut id = self.geometry.fixed;
-        let mut known = Vec::new();
         // If several fields have the same name, they are filled from the least significant one up.
         let mut rest = numbers.clone();
         for (field, bits) in self.fields_with_bits().collect::<Vec<_>>().into_iter().rev() {
             if matches!(field.role, Role::Reserved { .. }) {
                 continue;
             }
-            known.push(field.name.as_ref());
             let Some(number) = rest.get_mut(field.name.as_ref()) else { continue };
             if matches!(field.role, Role::Timestamp { .. }) {
                 if *number != tick {
@@ -107,14 +113,7 @@ impl Layout {
                 *number = if bits.width == 64 { 0 } else { *number >> bits.width };
             }
         }
-        known.reverse();
-        known.dedup();
         for (name, &number) in numbers {
-            if !known.contains(&name.as_str()) {
-                let known = known.join(", ");
-                let field = name.chars().take(LONGEST_NAME).collect();
-                return Err(Error::UnknownField { layout: self.name.clone(), field, known });
-            }
             let bits: u32 = self.fields_with_bits().filter(|(f, _)| f.name == *name).map(|(_, bits)| bits.width).sum();
             self.check_part(name.clone(), number, Bits { shift: 0, width: bits }.max())?;
         }

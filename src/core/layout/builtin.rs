@@ -22,6 +22,10 @@ const YEAR_2023: i64 = 1_672_531_200 * SECOND;
 /// How many layouts, the last ones, came after the first release: a custom layout that was made before has its name rightfully.
 pub const LATER: u32 = 0;
 
+/// How many names an error compares an unknown one with, and how many it lists.
+const MOST_COMPARED: usize = 1000;
+const MOST_KNOWN: usize = 100;
+
 /// Every built-in layout: its name, source, epoch, tick, and fields from the most significant bit down.
 pub static BUILTIN: &[Layout] = &[
     row(
@@ -248,16 +252,20 @@ pub fn is_always_built_in(name: &str) -> bool {
 }
 
 /// Returns the error for a name that neither a built-in layout nor one of the `custom` ones has. A text too long to be a
-/// name is similar to none: a comparison takes the time of both lengths' product.
+/// name is similar to none: a comparison takes the time of both lengths' product. There may be any number of custom layouts.
 #[cold]
 pub fn unknown_layout(name: &str, custom: &[String]) -> Error {
-    let known: Vec<String> =
-        BUILTIN.iter().map(|layout| layout.name.to_string()).chain(custom.iter().cloned()).collect();
-    let likeness = |known: &&String| (strsim::normalized_damerau_levenshtein(name, known) * 1000.0) as u32;
-    let comparable = if name.len() > LONGEST_NAME { &[] } else { known.as_slice() };
+    let known = || BUILTIN.iter().map(Layout::name).chain(custom.iter().map(String::as_str));
+    let likeness = |known: &&str| (strsim::normalized_damerau_levenshtein(name, known) * 1000.0) as u32;
+    let comparable: Vec<_> = known().take(if name.len() > LONGEST_NAME { 0 } else { MOST_COMPARED }).collect();
     // If two names are equally similar, the earlier one is suggested.
-    let nearest = comparable.iter().rev().max_by_key(likeness).filter(|name| likeness(name) >= 500).cloned();
-    Error::UnknownLayout { name: name.chars().take(100).collect(), nearest, known }
+    let nearest = comparable.into_iter().rev().max_by_key(likeness).filter(|name| likeness(name) >= 500);
+    Error::UnknownLayout {
+        name: name.chars().take(100).collect(),
+        nearest: nearest.map(str::to_owned),
+        known: known().take(MOST_KNOWN).map(str::to_owned).collect(),
+        others: known().count().saturating_sub(MOST_KNOWN),
+    }
 }
 
 const fn field(name: &'static str, bits: u8, role: Role) -> Field {

@@ -14,6 +14,8 @@ use crate::{DefinitionFault, Error, Fault};
 
 /// Each field takes at least one bit.
 const MOST_FIELDS: usize = 64;
+/// How many characters of a wrong text an error shows.
+const MOST_SHOWN: usize = 200;
 
 /// A layout as an object. Missing keys are taken from the built-in layout that `like` names.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -79,7 +81,9 @@ pub enum RoleName {
 impl Definition {
     /// Reads JSON. An unknown or missing key or a value of the wrong type is [`Error::Definition`], which names its path.
     pub fn from_json(name: &str, json: &str) -> Result<Self, Error> {
-        let fault = |path: String, message: String| invalid(name, DefinitionFault::Json { path, message });
+        let fault = |path: String, message: String| {
+            invalid(name, DefinitionFault::Json { path: short(&path), message: short(&message) })
+        };
         let value: Value = serde_json::from_str(json).map_err(|error| fault(String::from("."), error.to_string()))?;
         // Serde would accept a list for an object, its items in the order of the keys.
         let fields = value.get("fields").and_then(Value::as_array).into_iter().flatten().enumerate();
@@ -131,7 +135,7 @@ impl Definition {
     }
 
     fn build(&self, name: &str) -> Result<Layout, DefinitionFault> {
-        let known = |like: &String| built_in(like).ok_or_else(|| DefinitionFault::Like(like.clone()));
+        let known = |like: &String| built_in(like).ok_or_else(|| DefinitionFault::Like(short(like)));
         let model = self.like.as_ref().map(known).transpose()?;
         let missing = DefinitionFault::Missing;
         let epoch = match &self.epoch {
@@ -156,13 +160,18 @@ impl Definition {
 }
 
 fn invalid(name: &str, reason: DefinitionFault) -> Error {
-    Error::Definition { layout: Cow::Owned(name.chars().take(100).collect()), reason }
+    Error::Definition { layout: Cow::Owned(short(name)), reason }
+}
+
+/// Returns the beginning of a text, which an error shows.
+fn short(text: &str) -> String {
+    text.chars().take(MOST_SHOWN).collect()
 }
 
 fn check_name(name: &str) -> Result<(), DefinitionFault> {
     let good = |c: char| c.is_ascii_alphanumeric() || "_.-".contains(c);
     if name.is_empty() || name.len() > LONGEST_NAME || !name.chars().all(good) {
-        return Err(DefinitionFault::Name(name.chars().take(100).collect()));
+        return Err(DefinitionFault::Name(short(name)));
     }
     Ok(())
 }
@@ -227,9 +236,9 @@ impl From<&Field> for FieldDefinition {
 }
 
 fn parse_epoch(text: &str) -> Result<i64, DefinitionFault> {
-    let timestamp: Timestamp = text.parse().map_err(|_| DefinitionFault::Epoch(text.to_owned()))?;
+    let timestamp: Timestamp = text.parse().map_err(|_| DefinitionFault::Epoch(short(text)))?;
     if timestamp.subsec_nanosecond() % 1_000 != 0 {
-        return Err(DefinitionFault::Epoch(text.to_owned()));
+        return Err(DefinitionFault::Epoch(short(text)));
     }
     Ok(timestamp.as_microsecond())
 }
@@ -247,6 +256,6 @@ fn parse_tick(text: &str) -> Result<i64, DefinitionFault> {
     match tick {
         Some(0) => Err(Fault::Tick.into()),
         Some(tick) => Ok(tick),
-        None => Err(DefinitionFault::Tick(text.to_owned())),
+        None => Err(DefinitionFault::Tick(short(text))),
     }
 }

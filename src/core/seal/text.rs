@@ -6,7 +6,9 @@ pub const LONGEST_NAME: usize = 63;
 const DIGITS: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
 /// How many digits 128 bits have. The first digit stands for three bits.
 const LENGTH: usize = 26;
-const GROUPS: [usize; 5] = [8, 4, 4, 4, 12];
+/// How long the text of a UUID is, and where it has hyphens.
+const UUID: usize = 36;
+const HYPHENS: [usize; 4] = [8, 13, 18, 23];
 
 /// Returns whether this can be a key's name, which is the prefix of its public IDs.
 pub fn is_name(name: &[u8]) -> bool {
@@ -45,9 +47,9 @@ fn read_digits(digits: &[u8]) -> Option<u128> {
 }
 
 fn read_uuid(text: &[u8]) -> Option<u128> {
-    let groups: Vec<_> = text.split(|&byte| byte == b'-').collect();
-    if text.len() != 36 || !groups.iter().map(|group| group.len()).eq(GROUPS) {
-        return None;
-    }
-    groups.concat().iter().try_fold(0, |number, &digit| Some(number << 4 | u128::from(char::from(digit).to_digit(16)?)))
+    let text: &[u8; UUID] = text.try_into().ok()?;
+    text.iter().enumerate().try_fold(0, |number, (place, &byte)| match HYPHENS.contains(&place) {
+        true => (byte == b'-').then_some(number),
+        false => Some(number << 4 | u128::from(char::from(byte).to_digit(16)?)),
+    })
 }

@@ -6,10 +6,11 @@ use std::ffi::CStr;
 use flake_core::Layout;
 use pgrx::prelude::*;
 
-use super::finding::Finding;
-use super::uses::{MOST_NAMED, Uses, text};
+use super::finding::{Finding, described};
+use super::uses::{Uses, text};
 use crate::layouts::known;
 use crate::ledger;
+use crate::postgres::memory::push;
 use crate::postgres::queries::Queries;
 use crate::postgres::relation;
 use crate::postgres::timestamptz::to_text;
@@ -49,7 +50,7 @@ pub fn greatest(uses: &Uses, now: i64) -> Finding {
                 let index = index.map_or(pg_sys::Oid::INVALID, |index| pg_sys::Oid::from(index.value() as u32));
                 let Some(found) = relation::greatest_from(table, index, number, bound as i64) else { return };
                 looked_at += 1;
-                ahead.extend(found.map(|id| describe(&text(name), id, layout)));
+                found.into_iter().for_each(|id| push(&mut ahead, describe(&text(name), id, layout)));
             });
         }
     });
@@ -59,11 +60,8 @@ pub fn greatest(uses: &Uses, now: i64) -> Finding {
         ));
     }
     ahead.sort_unstable();
-    let more = ahead.len().saturating_sub(MOST_NAMED);
-    ahead.truncate(MOST_NAMED);
-    ahead.extend((more > 0).then(|| format!("There are {more} more.")));
     Finding::wrong(
-        ahead.join(" "),
+        described(ahead.iter()),
         "Consumers that have read it get no new rows, and new IDs are below it. Give the row another key, and keep clients from \
          choosing keys: GRANT INSERT on the other columns only.",
     )

@@ -24,6 +24,21 @@ impl Finding {
     }
 }
 
+/// How many faults are described. Others may have made any number of them.
+const DESCRIBED: usize = 10;
+
+/// Describes the first faults, each in a sentence, and says how many others there are.
+pub fn described<'a>(faults: impl ExactSizeIterator<Item = &'a String>) -> String {
+    first(faults, DESCRIBED)
+}
+
+/// Returns the first of these sentences, and says how many others there are.
+pub fn first<'a>(sentences: impl ExactSizeIterator<Item = &'a String>, most: usize) -> String {
+    let more = sentences.len().saturating_sub(most);
+    let shown = sentences.take(most).cloned().chain((more > 0).then(|| format!("There are {more} more.")));
+    shown.collect::<Vec<_>>().join(" ")
+}
+
 impl From<&Error> for Finding {
     fn from(error: &Error) -> Self {
         Self { ok: Some(false), detail: error.detail.clone(), hint: error.hint.clone() }

@@ -2,9 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::finding::Finding;
+use pgrx::check_for_interrupts;
+
+use super::finding::{Finding, described};
 use crate::error::listed;
 use crate::layouts::known;
+use crate::postgres::memory::{collected, push};
 use crate::seal::{CREATE_OR_IMPORT, Key, all};
 
 /// Finds that the layout of a key does not exist. The key seals and opens IDs, but cannot be rotated.
@@ -17,17 +20,20 @@ fn unknown_layout(key: &Key) -> Option<Finding> {
 
 /// Finds keys that lack a secret, and keys that objects name although they do not exist. `named` has the objects of each key.
 pub fn secrets(named: &BTreeMap<String, BTreeSet<String>>) -> Finding {
-    let keys = all();
-    let faults = keys.iter().filter_map(|key| {
-        let fault = key.ranges().err().map(|error| Finding::from(&error));
-        Some((&key.name, fault.or_else(|| unknown_layout(key))?))
-    });
-    let unknown = named.iter().filter(|(name, _)| !keys.iter().any(|key| key.name == **name));
-    let unknown = unknown.map(|(name, objects)| {
+    let keys = collected(all());
+    let mut faults = Vec::new();
+    for key in &keys {
+        check_for_interrupts!();
+        let fault = key.ranges().err().map(|error| Finding::from(&error)).or_else(|| unknown_layout(key));
+        fault.into_iter().for_each(|fault| push(&mut faults, (&key.name, fault)));
+    }
+    // Keys are in the order of their names.
+    let exists = |name: &String| keys.binary_search_by(|key| key.name.cmp(name)).is_ok();
+    for (name, objects) in named.iter().filter(|(name, _)| !exists(name)) {
         let objects = listed(objects.iter(), "others");
-        (name, Finding::wrong(format!("It does not exist, and is named in {objects}."), CREATE_OR_IMPORT))
-    });
-    let faults: Vec<_> = faults.chain(unknown).collect();
+        let fault = format!("It does not exist, and is named in {objects}.");
+        push(&mut faults, (name, Finding::wrong(fault, CREATE_OR_IMPORT)));
+    }
     let Some((_, Finding { hint, .. })) = faults.first() else {
         return Finding::fine(match keys.len() {
             0 => "There are no keys of public IDs.".to_owned(),
@@ -35,6 +41,6 @@ pub fn secrets(named: &BTreeMap<String, BTreeSet<String>>) -> Finding {
             count => format!("All {count} keys of public IDs have their secrets."),
         });
     };
-    let details: Vec<_> = faults.iter().map(|(name, finding)| format!("Key \"{name}\": {}", finding.detail)).collect();
-    Finding { ok: Some(false), detail: details.join(" "), hint: hint.clone() }
+    let details = collected(faults.iter().map(|(name, finding)| format!("Key \"{name}\": {}", finding.detail)));
+    Finding { ok: Some(false), detail: described(details.iter()), hint: hint.clone() }
 }

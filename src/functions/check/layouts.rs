@@ -6,16 +6,20 @@ use flake_core::ledger::claims::Quota;
 use flake_core::sno::NAME;
 use flake_core::{BUILTIN, IdSource, Lanes, Layout, Node, Part, STEP, SnoSource, Ticks};
 
-use super::finding::Finding;
+use super::finding::{Finding, described, first};
 use super::node::Pair;
 use super::uses::Uses;
-use crate::error::Error;
+use crate::error::{Error, listed};
 use crate::layouts::custom;
+use crate::postgres::memory::{collected, push, require};
 use crate::postgres::slot;
 use crate::postgres::timestamptz::to_text;
 use crate::session::stores::{LAYOUTS, SNOS, each};
 
 const SNO_PARTITION: &str = "sno in a partition of the caller's";
+
+/// How many layouts in use are listed.
+const MOST_ENDS: usize = 100;
 
 /// In microseconds.
 const DAY: i64 = 86_400_000_000;
@@ -82,7 +86,7 @@ impl Layouts {
         let custom = custom::all().map(|(name, layout)| (name, layout.map(Source::layout), true));
         let candidate =
             |(name, source, is_custom)| Candidate { is_in_use: used.contains(&name), name, source, is_custom };
-        Self(built_in.chain(snos).chain(custom).map(candidate).collect())
+        Self(collected(built_in.chain(snos).chain(custom).map(candidate)))
     }
 
     /// Finds layouts whose IDs this server cannot make, or only few, with the settings in force or with the settings after a restart.
@@ -98,25 +102,26 @@ impl Layouts {
         }
         let (mut needed, mut unused, mut slow) = (Vec::new(), Vec::new(), Vec::new());
         for candidate in &self.0 {
+            require();
             let Candidate { name, is_custom, is_in_use, .. } = candidate;
             match candidate.rate(&nodes) {
                 Ok(rate) if *is_in_use && 1_000_000 / rate.max(1) > STEP.into() => {
-                    slow.push(format!("{rate} IDs of {name}"))
+                    push(&mut slow, format!("{rate} IDs of {name}"))
                 }
                 Ok(_) => {}
-                Err(fault) if *is_custom || *is_in_use => needed.push((name, fault)),
+                Err(fault) if *is_custom || *is_in_use => push(&mut needed, (name, fault)),
                 Err(_) => unused.push(name.as_str()),
             }
         }
         if let Some((_, first)) = needed.first() {
-            let each = needed.iter().map(|(name, fault)| format!("{name}: {}", fault.detail));
-            return Finding { detail: each.collect::<Vec<_>>().join(" "), hint: first.hint.clone(), ..*first };
+            let each = collected(needed.iter().map(|(name, fault)| format!("{name}: {}", fault.detail)));
+            return Finding { detail: described(each.iter()), hint: first.hint.clone(), ..*first };
         }
         if !slow.is_empty() {
             return Finding::wrong(
                 format!(
                     "All sessions together can make {} in a second, which is less than one in 16 microseconds.",
-                    slow.join(", ")
+                    listed(slow.iter(), "others")
                 ),
                 "Expect sessions that make many IDs at once to wait; use a layout with more worker and sequence bits, or a \
                  lower flake.node_count.",
@@ -155,7 +160,7 @@ impl Layouts {
                 },
             )
         });
-        let ends: BTreeSet<_> = ends.collect();
+        let ends: BTreeSet<_> = ends.inspect(|_| require()).collect();
         let Some((earliest, _)) = ends.first() else {
             return Finding::fine("No column default uses a layout, and this session has not made IDs.");
         };
@@ -163,15 +168,15 @@ impl Layouts {
             let epoch = source.ticks.start_of(0);
             (now < epoch).then(|| format!("{name} begins {}.", relative(epoch, now)))
         });
-        let begins: Vec<_> = begins.collect();
+        let begins = collected(begins);
         if !begins.is_empty() {
             return Finding::wrong(
-                format!("The clock says {}. {}", to_text(now), begins.join(" ")),
+                format!("The clock says {}. {}", to_text(now), described(begins.iter())),
                 "Check the server's clock; a server that has just started may not have synchronized it yet.",
             );
         }
         let is_far = *earliest - now >= 5 * YEAR;
-        let detail = ends.iter().map(|(_, text)| text.as_str()).collect::<Vec<_>>().join(" ");
+        let detail = first(ends.iter().map(|(_, text)| text), MOST_ENDS);
         if is_far {
             return Finding::fine(detail);
         }

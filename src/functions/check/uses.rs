@@ -8,19 +8,17 @@ use std::ffi::CStr;
 
 use pgrx::prelude::*;
 
-use super::finding::Finding;
+use super::finding::{Finding, described};
 use crate::error::listed;
-use crate::functions::layout_uses::{Expression, each_expression, layout};
+use crate::functions::layout_uses::{Expression, LONGEST_OBJECT, each_expression, layout};
 use crate::layouts::known;
-use crate::postgres::encoding::to_utf8_lossy;
+use crate::postgres::encoding::shortened;
 use crate::postgres::extension::{self, Extension};
+use crate::postgres::memory::{collected, granted, require};
 use crate::postgres::queries::{Queries, bytes};
 use crate::postgres::relation;
 use crate::postgres::stored_trees::{Argument, Call, Column};
 use crate::seal;
-
-/// How many findings are listed.
-pub const MOST_NAMED: usize = 10;
 
 /// The columns with the numbers $2 in the relations $1, and the columns that refer to them, also through others: the place in these
 /// arrays, the column's name, and its type.
@@ -85,7 +83,10 @@ impl Uses {
         let Some(flake) = extension::find(c"flake") else { return uses };
         Queries::run(|queries| {
             each_expression(queries, flake, |expression| uses.add(flake, expression));
-            queries.each::<1>(STRINGS, &[], |&[function]| uses.unknown.extend(function.map(|_| text(function))));
+            queries.each::<1>(STRINGS, &[], |&[function]| {
+                require();
+                uses.unknown.extend(function.map(|_| text(function)));
+            });
             uses.compare(queries);
         });
         uses
@@ -122,6 +123,7 @@ impl Uses {
                 Some(layout) => {
                     self.named.extend(column.map(|_| layout.clone()));
                     if let Some(&Argument::Column(id)) = call.argument(0) {
+                        granted(self.read.try_reserve(1));
                         self.read.entry(id).or_default().insert((layout, maker.object.clone()));
                     }
                 }
@@ -130,6 +132,8 @@ impl Uses {
             }
         }
         self.named.extend(maker.layouts.iter().cloned());
+        granted(self.defaults.try_reserve(1));
+        granted(self.functions.try_reserve(1));
         if let Some(column) = column {
             self.defaults.insert(column, maker);
         } else if let Some(function) = function {
@@ -145,8 +149,9 @@ impl Uses {
         let Some(Argument::Constant(key)) = call.argument(1) else { return };
         let Ok(name) = str::from_utf8(key) else { return };
         self.keys.entry(name.to_owned()).or_default().insert(object.to_owned());
-        let layout = seal::find(name).and_then(|key| Some(key.shown().ok()?.layout));
+        let layout = seal::find(key).and_then(|key| Some(key.shown().ok()?.layout));
         if let (Some(&Argument::Column(id)), Some(layout)) = (call.argument(0), layout) {
+            granted(self.read.try_reserve(1));
             self.read.entry(id).or_default().insert((layout, format!("{object}, with key \"{name}\",")));
         }
     }
@@ -154,8 +159,9 @@ impl Uses {
     /// Compares each default that makes IDs with the calls that read its column, and with the types of the columns that hold these IDs.
     fn compare(&mut self, queries: &Queries) {
         let made = self.defaults.iter().map(|(&column, default)| (column, default, self.made_by(default)));
-        let made: Vec<_> = made.filter(|(.., layouts)| !layouts.is_empty()).collect();
+        let made = collected(made.filter(|(.., layouts)| !layouts.is_empty()));
         for (column, Maker { object, .. }, layouts) in &made {
+            require();
             for (by, reader) in self.read.get(column).into_iter().flatten() {
                 if !layouts.iter().any(|of| is_same(of, by)) {
                     let of = listed(layouts.iter(), "others");
@@ -163,12 +169,13 @@ impl Uses {
                 }
             }
         }
-        let (relations, numbers): (Vec<_>, Vec<_>) =
-            made.iter().map(|((relation, number), ..)| (*relation, *number)).unzip();
+        let relations = collected(made.iter().map(|((relation, _), ..)| *relation));
+        let numbers = collected(made.iter().map(|((_, number), ..)| *number));
         let arrays = [(pg_sys::OIDARRAYOID, relations.into_datum()), (pg_sys::INT2ARRAYOID, numbers.into_datum())];
         let arrays = arrays.map(|(of, array)| (of, array.unwrap_or(pg_sys::Datum::null())));
         queries.each::<4>(COLUMNS, &arrays, |&[place, name, of, modifier]| {
             check_for_interrupts!();
+            require();
             let number = |value: Option<pg_sys::Datum>| value.map_or(0, |value| value.value());
             let (_, default, layouts) = &made[number(place) - 1];
             let room = relation::integers(pg_sys::Oid::from(number(of) as u32), number(modifier) as i32);
@@ -186,7 +193,9 @@ impl Uses {
     fn made_by(&self, default: &Maker) -> BTreeSet<String> {
         let (mut layouts, mut calls, mut seen) = (default.layouts.clone(), default.calls.clone(), HashSet::new());
         while let Some(function) = calls.pop() {
+            granted(seen.try_reserve(1));
             if let Some(of) = self.functions.get(&function).filter(|_| seen.insert(function)) {
+                granted(calls.try_reserve(of.calls.len()));
                 layouts.extend(of.layouts.iter().cloned());
                 calls.extend(&of.calls);
             }
@@ -209,11 +218,8 @@ impl Uses {
                 "Columns that hold IDs by their defaults or foreign keys: {columns}. Their types and the expressions that read them fit."
             )));
         }
-        let more = self.wrong.len().saturating_sub(MOST_NAMED);
-        let named = self.wrong.iter().take(MOST_NAMED).cloned();
-        let named = named.chain((more > 0).then(|| format!("There are {more} more.")));
         Finding::wrong(
-            named.collect::<Vec<_>>().join(" "),
+            described(self.wrong.iter()),
             "Name the layout of the column in each function that reads its IDs, seal them by a key of that layout, and use \
              columns of type bigint.",
         )
@@ -237,5 +243,5 @@ fn is_same(one: &str, other: &str) -> bool {
 /// Returns a text of a row.
 pub fn text(value: Option<pg_sys::Datum>) -> String {
     // SAFETY: the queries above return texts of rows that exist.
-    to_utf8_lossy(unsafe { bytes(value) }.unwrap_or_default()).into_owned()
+    shortened(unsafe { bytes(value) }.unwrap_or_default(), LONGEST_OBJECT)
 }

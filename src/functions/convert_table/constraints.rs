@@ -5,7 +5,7 @@ use pgrx::spi::{SpiClient, SpiError};
 
 use super::key::{Key, MEMBERS, unconvertible};
 use super::statements::{command, qualified, rows};
-use crate::postgres::encoding::to_utf8_lossy;
+use crate::postgres::encoding::{shortened, to_utf8_lossy};
 use crate::postgres::role::act_as;
 
 /// The CHECKs that concern the key alone, in all tables that are converted with it, and the CHECKs of its domain: their names and
@@ -36,6 +36,9 @@ const CHECKS: &str = "
           AND u.refclassid OPERATOR(pg_catalog.=) ANY (ARRAY['pg_catalog.pg_proc'::pg_catalog.regclass::pg_catalog.oid,
               'pg_catalog.pg_operator'::pg_catalog.regclass, 'pg_catalog.pg_type'::pg_catalog.regclass]))";
 
+/// How many bytes of an expression an error shows.
+const LONGEST_SHOWN: usize = 1000;
+
 /// Raises an error if a constraint does not hold for the first ID.
 pub fn require_allowed(client: &mut SpiClient<'_>, key: &Key, first: i64) -> Result<(), SpiError> {
     let query = format!("{MEMBERS}{CHECKS}");
@@ -48,7 +51,7 @@ pub fn require_allowed(client: &mut SpiClient<'_>, key: &Key, first: i64) -> Res
             act_as(owner, || client.update(&command(query), None, &[first.into()])?.first().get::<bool>(1))
         })?;
         if holds == Some(false) {
-            let [name, expression] = [name, expression].map(|text| to_utf8_lossy(text));
+            let [name, expression] = [name, expression].map(|text| shortened(text, LONGEST_SHOWN));
             unconvertible(&to_utf8_lossy(&key.table), ERRCODE_CHECK_VIOLATION)
                 .detail(format!("Its constraint \"{name}\" refuses the next ID, {first}: CHECK {expression}."))
                 .hint("Drop or change the constraint first, or use a layout whose IDs it allows.")

@@ -182,7 +182,8 @@ impl Key {
         let arguments: &[DatumWithOid<'_>] = &[table.into(), number.into()];
         let columns = names(narrow(rows(client, REFERENCES, arguments)?));
         if !columns.is_empty() {
-            let detail = format!("Columns that refer to its key are too small for IDs: {}.", columns.join(", "));
+            let detail =
+                format!("Columns that refer to its key are too small for IDs: {}.", listed(columns.iter(), "others"));
             unconvertible(&shown, ERRCODE_DATATYPE_MISMATCH).detail(detail).hint(WIDEN).raise();
         }
         let indexes = require_alike(client, &shown, table, number)?;

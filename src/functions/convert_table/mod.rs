@@ -31,7 +31,9 @@ use crate::postgres::call::{Call, Text};
 use crate::postgres::encoding::to_utf8_lossy;
 use crate::postgres::entry_point::entry_point;
 use crate::postgres::extension;
+use crate::postgres::guard::guarded;
 use crate::postgres::local_settings::lock_timeout;
+use crate::postgres::random::random;
 use crate::postgres::recovery;
 use crate::postgres::report::warning;
 use crate::postgres::rows::row;
@@ -43,7 +45,7 @@ use crate::session::stores::LAYOUTS;
 entry_point!(flake_convert(table: pg_sys::Oid, layout: Text<'_>, force: bool), |call| {
     // SAFETY: nothing is borrowed that an error could leave borrowed.
     unsafe {
-        pg_sys::panic::pgrx_extern_c_guard(|| {
+        guarded(|| {
             // A misspelled to_regclass(…) is NULL, and must not look like a converted table.
             if let Some(number) = call.first_null() {
                 let why = "There is no table to convert, or no layout to convert it to.";
@@ -134,7 +136,7 @@ fn warn_of(table: &str, columns: &[String]) {
 
 /// Makes an ID. Returns the smallest ID that may be made from then on.
 fn floor(table: &str, layout: &Layout) -> i64 {
-    let id = next_id(&LAYOUTS, LayoutSource::by_name(layout.name().as_bytes()), rand::random).or_raise();
+    let id = next_id(&LAYOUTS, LayoutSource::by_name(layout.name().as_bytes()), random).or_raise();
     match layout.floor(id) {
         Err(CoreError::NotTimeOrdered { .. }) => unconvertible(table, ERRCODE_INVALID_PARAMETER_VALUE)
             .detail(format!(

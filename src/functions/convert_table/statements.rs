@@ -2,12 +2,18 @@
 
 use std::ffi::CString;
 
+use pgrx::PgSqlErrorCode::ERRCODE_PROGRAM_LIMIT_EXCEEDED;
 use pgrx::datum::DatumWithOid;
 use pgrx::prelude::*;
 use pgrx::spi::{SpiClient, SpiError};
 
+use crate::error::Error;
 use crate::postgres::encoding::to_utf8_lossy;
 use crate::postgres::local_settings;
+use crate::postgres::memory::{collected, push};
+
+/// How long a text of the catalog may be, such as the expression of a constraint.
+const LONGEST: usize = 120_000;
 
 /// A row of texts.
 pub type Texts = Vec<Option<Vec<u8>>>;
@@ -37,17 +43,28 @@ pub fn rows(
     let bytes = b"SELECT ARRAY(SELECT pg_catalog.convert_to(u.v, pg_catalog.getdatabaseencoding())
                                FROM pg_catalog.unnest(q.v) WITH ORDINALITY u(v, n) ORDER BY u.n) FROM (";
     let rows = client.update(&command([bytes, query.as_ref(), b") q(v)"].concat()), None, arguments)?;
-    rows.map(|row| {
+    let mut all = Vec::new();
+    for row in rows {
         let texts = row.get::<Array<'_, &[u8]>>(1)?;
-        Ok(texts.iter().flat_map(Array::iter).map(|text| text.map(<[u8]>::to_vec)).collect())
-    })
-    .collect()
+        push(&mut all, texts.iter().flat_map(Array::iter).map(|text| text.map(copied)).collect());
+    }
+    Ok(all)
+}
+
+/// Copies a text of the catalog.
+fn copied(text: &[u8]) -> Vec<u8> {
+    if text.len() > LONGEST {
+        Error::of(ERRCODE_PROGRAM_LIMIT_EXCEEDED, "expression in the catalog is too long")
+            .detail(format!("It has {} bytes; flake_convert reads at most {LONGEST}.", text.len()))
+            .hint("Shorten the default of the table's key, or the CHECK constraint.")
+            .raise();
+    }
+    text.to_vec()
 }
 
 /// Returns the first text of each row.
 pub fn names(rows: Vec<Texts>) -> Vec<String> {
-    let mut names: Vec<_> =
-        rows.iter().filter_map(|row| Some(to_utf8_lossy(row.first()?.as_ref()?).into_owned())).collect();
+    let mut names = collected(rows.iter().filter_map(|row| Some(to_utf8_lossy(row.first()?.as_ref()?).into_owned())));
     names.sort_unstable();
     names
 }

@@ -20,7 +20,7 @@ use self::statements::Statements;
 use super::null_argument;
 use crate::error::Error;
 use crate::postgres::call::Call;
-use crate::postgres::encoding::to_utf8_lossy;
+use crate::postgres::encoding::{shortened, to_utf8_lossy};
 use crate::postgres::entry_point::c_symbol;
 use crate::postgres::queries::{Parameter, Queries, Row};
 use crate::postgres::result_set::ResultSet;
@@ -94,7 +94,7 @@ fn take(
     let Some((flake, key)) = found else { refuse_key(table) };
     check_positions(positions, &key);
     let refuse = || {
-        let consumer = to_utf8_lossy(consumer.get(..SHOWN).unwrap_or(consumer)).into_owned();
+        let consumer = shortened(consumer, SHOWN);
         let (table, positions) = (shown(table), shown(positions));
         let message = format!("consumer \"{consumer}\" has no position for table {table} in {positions}");
         Error::of(ERRCODE_UNDEFINED_OBJECT, message)

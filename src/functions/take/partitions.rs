@@ -6,6 +6,7 @@ use std::ffi::CStr;
 
 use pgrx::pg_sys;
 
+use crate::postgres::memory::granted;
 use crate::postgres::queries::Queries;
 use crate::postgres::relation;
 
@@ -39,6 +40,7 @@ impl Partitions {
             return true;
         }
         let (below, _) = queries.execute::<1>(BELOW, &table);
+        granted(self.lacked.try_reserve(below.len()));
         let below = below.iter().flatten().flatten().map(|oid| pg_sys::Oid::from(oid.value() as u32));
         let are_in = below.filter(|oid| !plan.contains(oid) && self.lacked.insert(*oid)).count() == 0;
         if !are_in {
