@@ -111,7 +111,10 @@ def test_a_database_without_the_twins_loads_row_by_row(server):
     with server.connect(dbname="without") as db:
         db.execute(f"CREATE EXTENSION flake; {TABLE}")
         for change, back in [
-            ("ALTER FUNCTION flake_internal.flake_next_in_copy(text, internal) RENAME TO x", "ALTER FUNCTION flake_internal.x RENAME TO flake_next_in_copy"),
+            (
+                "ALTER FUNCTION flake_internal.flake_next_in_copy(text, internal) RENAME TO x",
+                "ALTER FUNCTION flake_internal.x RENAME TO flake_next_in_copy",
+            ),
             ("ALTER SCHEMA flake_internal RENAME TO x", "ALTER SCHEMA x RENAME TO flake_internal"),
             ("ALTER FUNCTION flake_next(text) RENAME TO make", "ALTER FUNCTION make(text) RENAME TO flake_next"),
         ]:  # fmt: skip
@@ -151,7 +154,9 @@ def test_a_role_copies_where_it_may_call_the_function(server, db, revoked, calls
 
 # A twin with all arguments but the last one.
 TWINS = [("flake_next", "'twitter'"), ("flake_next", "'tagged', 1"), ("sno_next", "1"), ("sno_next", "1, 1")]
-VALUES = ["NULL", "0", "''", "now()", "NULL::internal", "0::internal", "''::internal", "CAST(0::bigint AS internal)", "internal_in('0')"]
+VALUES = [
+    "NULL", "0", "''", "now()", "NULL::internal", "0::internal", "''::internal", "CAST(0::bigint AS internal)", "internal_in('0')",
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("function", "given"), TWINS)
@@ -160,7 +165,8 @@ def test_nobody_can_call_a_twin(db, function, given):
     twin = f"flake_internal.{function}_in_copy({given}"
     db.execute(TABLE)
     calls = [f"SELECT {twin}, {value})" for value in VALUES] + [
-        f"SELECT {twin})", f"CREATE TABLE t (id bigint DEFAULT {twin}, NULL))", f"ALTER TABLE rows ADD COLUMN x bigint DEFAULT {twin}, NULL)",
+        f"SELECT {twin})", f"CREATE TABLE t (id bigint DEFAULT {twin}, NULL))",
+        f"ALTER TABLE rows ADD COLUMN x bigint DEFAULT {twin}, NULL)",
         f"CREATE FUNCTION f(internal) RETURNS bigint LANGUAGE sql AS $$SELECT {twin}, $1)$$",
         f"DO $$DECLARE x internal; BEGIN PERFORM {twin}, x); END$$",
     ]  # fmt: skip

@@ -77,7 +77,10 @@ def test_a_consumer_takes_all_rows_of_a_slow_copy_in_order(server, db, writer):
     assert db.execute(LAST).fetchone() == db.execute("SELECT max(id) FROM outbox").fetchone()
 
 
-@pytest.mark.parametrize("how", ["canceled", "terminated", "by its client", "at its last row", "by an earlier statement's rollback"])
+ENDS = ["canceled", "terminated", "by its client", "at its last row", "by an earlier statement's rollback"]
+
+
+@pytest.mark.parametrize("how", ENDS)
 def test_a_copy_that_fails_lets_the_horizon_go(server, db, how):
     take = TAKE.replace("100", "100000")
     assert events(db, take) == list(range(1, 11))
@@ -132,7 +135,8 @@ def test_the_first_copy_of_logical_replication(own_servers):
             CREATE TABLE outbox (n int PRIMARY KEY); INSERT INTO outbox SELECT generate_series(1, {MANY});
             CREATE PUBLICATION p FOR TABLE outbox""")
         publisher.execute("SELECT pg_create_logical_replication_slot('s', 'pgoutput')")
-        subscriber.execute("CREATE EXTENSION flake; CREATE TABLE outbox (id bigint PRIMARY KEY DEFAULT flake_next('twitter'), n int)")
+        subscriber.execute("""CREATE EXTENSION flake;
+                              CREATE TABLE outbox (id bigint PRIMARY KEY DEFAULT flake_next('twitter'), n int)""")
         subscriber.execute(f"CREATE SUBSCRIPTION s CONNECTION 'host={server.dir} user=postgres dbname=publisher' PUBLICATION p "
                            "WITH (create_slot = false)")  # fmt: skip
         wait_until(lambda: distinct(subscriber, "outbox") == (MANY, MANY))

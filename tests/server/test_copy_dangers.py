@@ -24,7 +24,8 @@ INSIDE = {
         f"CREATE FUNCTION adds() RETURNS trigger {ADDS}; CREATE CONSTRAINT TRIGGER adds AFTER INSERT ON rows "
         "DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN (NEW.n = 3) EXECUTE FUNCTION adds()",
     "in a function of a default":
-        f"CREATE FUNCTION adds() RETURNS int {ADDS}; ALTER TABLE rows ADD COLUMN other int DEFAULT CASE last() WHEN 3 THEN adds() END",
+        f"CREATE FUNCTION adds() RETURNS int {ADDS};"
+        "ALTER TABLE rows ADD COLUMN other int DEFAULT CASE last() WHEN 3 THEN adds() END",
     # COPY has this evaluated where it plans its defaults.
     "in an immutable function of a default":
         f"CREATE FUNCTION adds() RETURNS int {ADDS}; "
@@ -59,7 +60,8 @@ def db(server):
 
 def all_differ(db):
     """Each row has a value of its own, which is stored in it."""
-    stored = db.execute("SELECT atthasmissing FROM pg_attribute WHERE attrelid = 'filled'::regclass AND attname = 'added'").fetchone()
+    missing = "SELECT atthasmissing FROM pg_attribute WHERE attrelid = 'filled'::regclass AND attname = 'added'"
+    stored = db.execute(missing).fetchone()
     return stored == (False,) and distinct(db, "filled", "added") == (ROWS, ROWS)
 
 
@@ -140,7 +142,8 @@ def test_copy_of_a_query_calls_no_twin(db, query):
         CREATE FUNCTION wrapped() RETURNS bigint LANGUAGE sql AS 'SELECT flake_next(''twitter'')';
         CREATE TABLE parted (day int, n int) PARTITION BY RANGE (day, (n % 10));
         CREATE TABLE part PARTITION OF parted FOR VALUES FROM (0, 0) TO (10, 0);
-        CREATE TABLE rest PARTITION OF parted DEFAULT; CREATE INDEX ON part ((day + n)); CREATE STATISTICS s ON (day + n), n FROM part;
+        CREATE TABLE rest PARTITION OF parted DEFAULT; CREATE INDEX ON part ((day + n));
+        CREATE STATISTICS s ON (day + n), n FROM part;
         INSERT INTO parted SELECT n, n FROM filled; ANALYZE""")
     with counted(db) as calls, db.cursor() as cursor, cursor.copy(f"COPY ({query}) TO STDOUT") as stream:
         printed = list(stream.rows())

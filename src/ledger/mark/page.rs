@@ -129,7 +129,7 @@ pub fn change<R>(change: impl FnOnce(&Page) -> (Change, R)) -> Result<R, Error> 
             }
         }
     });
-    for turns in written {
+    if let Some(turns) = written {
         lsn = TURNS
             .into_iter()
             .filter_map(|name| page.sibling(name)?.set_last_value(turns))
