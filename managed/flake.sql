@@ -308,6 +308,13 @@ BEGIN
     IF tick IS NULL OR tick NOT BETWEEN 0 AND l.last THEN
         PERFORM flake.out_of_range(at, l, l.last);
     END IF;
+    FOR field IN SELECT key AS name FROM jsonb_object_keys(fields) key
+        WHERE key <> 'timestamp' AND NOT known ? key ORDER BY key COLLATE "C" LOOP
+        RAISE 'layout "%" has no field "%"', l.name, left(field.name, 63) USING ERRCODE = '22023',
+            DETAIL = format('Its fields are %s.', (SELECT string_agg(f->>'name', ', ' ORDER BY place)
+                FROM jsonb_array_elements(l.definition) WITH ORDINALITY f (f, place) WHERE f->>'role' <> 'reserved')),
+            HINT = 'The view flake_layouts shows the fields of every layout.';
+    END LOOP;
     IF (fields->>'timestamp')::numeric <> tick THEN
         RAISE 'timestamp % does not match the given time in layout "%"', fields->>'timestamp', l.name USING ERRCODE = '22023',
             DETAIL = format('The tick of the given time is %s.', tick),
@@ -315,12 +322,6 @@ BEGIN
     END IF;
     FOR field IN SELECT key AS name, value::numeric AS number FROM jsonb_each_text(fields) ORDER BY key COLLATE "C" LOOP
         CONTINUE WHEN field.name = 'timestamp';
-        IF NOT known ? field.name THEN
-            RAISE 'layout "%" has no field "%"', l.name, left(field.name, 63) USING ERRCODE = '22023',
-                DETAIL = format('Its fields are %s.', (SELECT string_agg(f->>'name', ', ' ORDER BY place)
-                    FROM jsonb_array_elements(l.definition) WITH ORDINALITY f (f, place) WHERE f->>'role' <> 'reserved')),
-                HINT = 'The view flake_layouts shows the fields of every layout.';
-        END IF;
         runs := (known->>field.name)::integer[];
         SELECT sum(runs[n][2]) INTO bits FROM generate_series(1, cardinality(runs) / 2) n;
         IF field.number >= 1::bigint << bits THEN

@@ -4,10 +4,9 @@
 //! nobody makes IDs of the others. A layout without workers, out of the order of time, or with ticks of more than a second has four
 //! parts only.
 
+use crate::turn::TURNS;
 use crate::{Error, Layout, Node, Numbers};
 
-/// How many turns there are.
-pub const TURNS: u32 = 4;
 /// How many parts a node has. The first [`TURNS`] are in use.
 pub const PARTS: u32 = 2 * TURNS;
 

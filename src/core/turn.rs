@@ -14,8 +14,8 @@
 //! 3. The turn of the timeline before it must be recorded, or follow from what is recorded or from a history that begins with
 //!    timeline 1. If it does not, the turn is unknown.
 
-use crate::part::TURNS;
-
+/// How many turns there are.
+pub const TURNS: u32 = 4;
 /// How many bits of a number have a timeline and its turn.
 const BITS: u32 = 31;
 

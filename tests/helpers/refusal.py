@@ -11,5 +11,5 @@ FUNCTIONS = """
 
 
 def install(server):
-    """Creates the functions of refusal.c in the database `postgres`."""
+    """Creates the functions of refusal.c in the database of the server's clients."""
     server.sql(FUNCTIONS.format(library=server.compile("refusal", SOURCE.read_text())))

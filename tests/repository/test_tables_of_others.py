@@ -103,8 +103,10 @@ LISTED = {
     "examples/django/use_shop.py": dict.fromkeys(
         ["ALTER TABLE auth_user", "ALTER TABLE auth_user_groups", "ALTER TABLE auth_user_user_permissions"], READERS
     ),
-    **{f"examples/lease/{name}": {"INSERT INTO orders": READERS}
-       for name in ("UseLease.java", "use_lease.go", "use_lease.py", "use_lease.rs", "use_lease.ts")},
+    **{f"examples/ids/{name}": {"INSERT INTO orders": READERS}
+       for name in ("UseIds.java", "use_ids.go", "use_ids.py", "use_ids.rs", "use_ids.ts")},
+    "sql/flake.sql": {"COPY calls": "a comment of functions that COPY calls"},
+    "sql/sno.sql": {"COPY calls": "a comment of functions that COPY calls"},
     **{f"clients/{name}/README.md": {"INSERT INTO orders": READERS} for name in ("java", "python", "typescript")},
 }  # fmt: skip
 

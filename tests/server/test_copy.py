@@ -155,7 +155,8 @@ def test_a_role_copies_where_it_may_call_the_function(server, db, revoked, calls
 # A twin with all arguments but the last one.
 TWINS = [("flake_next", "'twitter'"), ("flake_next", "'tagged', 1"), ("sno_next", "1"), ("sno_next", "1, 1")]
 VALUES = [
-    "NULL", "0", "''", "now()", "NULL::internal", "0::internal", "''::internal", "CAST(0::bigint AS internal)", "internal_in('0')",
+    "NULL", "0", "''", "now()", "NULL::internal", "0::internal", "''::internal", "CAST(0::bigint AS internal)",
+    "internal_in('0')",
 ]  # fmt: skip
 
 

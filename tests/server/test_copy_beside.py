@@ -105,8 +105,9 @@ def test_a_copy_that_fails_lets_the_horizon_go(server, db, how):
                 copy.send(["too\tmany"])
             with pytest.raises(psycopg.Error) as failed:
                 copy.end(psycopg.Error("no more") if how == "by its client" else None)
-            expected = {"canceled": "57014", "terminated": "57P01", "by its client": None, "at its last row": "22P04"}[how]
-            assert failed.value.sqlstate == expected, failed.value
+            # The driver raises the error of the client or of the server, whichever it meets first.
+            expected = {"canceled": {"57014"}, "terminated": {"57P01", None}, "by its client": {None, "57014"}}
+            assert failed.value.sqlstate in expected.get(how, {"22P04"}), failed.value
         wait_until_complete(server)
         assert events(db, take) == [0] and distinct(db, "outbox") == (11, 11)
         if how != "terminated":

@@ -61,7 +61,9 @@ def test_everything_in_a_database_stays_over_an_upgrade(make, version, to, upgra
     server.sql("CREATE ROLE keeper LOGIN; CREATE ROLE stranger LOGIN; CREATE ROLE grantee")
     server.sql("CREATE DATABASE kept OWNER keeper")
     server.connect(dbname="kept").execute(DEFAULT_PRIVILEGES)
-    with server.connect(dbname="kept", user="keeper") as db, server.connect(dbname="kept", user="stranger") as other:
+    connections = (server.connect(dbname="kept", user=user) for user in ["keeper", "stranger", "postgres"])
+    db, other, superuser = connections
+    with db, other, superuser:
         db.execute(f"CREATE EXTENSION flake VERSION '{version}'")
         db.execute(USED)
         use(db, made)
@@ -69,13 +71,13 @@ def test_everything_in_a_database_stays_over_an_upgrade(make, version, to, upgra
         other.execute("PREPARE read AS SELECT flake_to_text(flake_next('mine'), 'Ticks.10'), sno_next()")
         other.execute("EXECUTE read")
         content, objects = db.execute(CONTENT).fetchone(), members(db)
-        mark = other.execute("SELECT last_value FROM flake_internal.flake_mark").fetchone()
+        mark = superuser.execute("SELECT last_value FROM flake_internal.flake_mark").fetchone()
         db.execute(upgrade)
         assert db.execute("SELECT extversion FROM pg_extension WHERE extname = 'flake'").fetchone() == (to,)
         assert db.execute(CONTENT).fetchone() == content
         assert replaced(objects, members(db)) == []
         assert without_privilege(db) == []
-        assert other.execute("SELECT last_value FROM flake_internal.flake_mark").fetchone() >= mark
+        assert superuser.execute("SELECT last_value FROM flake_internal.flake_mark").fetchone() >= mark
         other.execute("EXECUTE read")
         made.make(other, 100)
         use(db, made)
