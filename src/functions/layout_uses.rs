@@ -20,7 +20,7 @@ use crate::postgres::stored_trees::{Argument, Call, Column, Content, Reader};
 /// The layout of a call that names none.
 const DEFAULT: &str = "twitter";
 
-/// How many bytes of an object's description are shown. That of a function has the names of its arguments' types.
+/// How many bytes of an object's description are shown. A function's description has the names of its arguments' types.
 pub(super) const LONGEST_OBJECT: usize = 300;
 
 /// The expressions of all objects, but its own, that depend on a function of extension $1, also through other functions and operators, the shortest

@@ -18,7 +18,7 @@ use super::same_schema::{in_schema, may_call};
 
 /// The memory context in which BeginCopyFrom() plans defaults.
 const OF_COPY: &CStr = c"COPY";
-/// What a twin's name has at its end.
+/// The end of a twin's name.
 const IN_COPY: &str = "_in_copy";
 
 /// Returns a support function's answer; a null pointer tells the planner that the request was not answered.

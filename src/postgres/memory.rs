@@ -1,4 +1,4 @@
-//! What happens where the system refuses memory.
+//! The allocator, where the system refuses memory.
 //!
 //! PostgreSQL raises an error then, but Rust ends the process, and so the whole server. The allocator cannot raise an error either: it
 //! would jump over frames that hold locks or have something to drop. So each session keeps some memory in reserve and gives it up when

@@ -56,7 +56,7 @@ pub fn int8(value: i64) -> Node {
     unsafe { pg_sys::makeConst(pg_sys::INT8OID, -1, pg_sys::InvalidOid, 8, value.into(), false, true).cast() }
 }
 
-/// Returns a constant of type internal that is no pointer and not NULL.
+/// Returns a constant of type internal that points to nothing and is not NULL.
 pub fn internal() -> Node {
     // SAFETY: an internal is passed by value.
     unsafe { pg_sys::makeConst(pg_sys::INTERNALOID, -1, pg_sys::InvalidOid, 8, 0.into(), false, true).cast() }

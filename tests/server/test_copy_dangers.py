@@ -1,4 +1,4 @@
-"""What a STABLE default would break: no statement but COPY calls the twins of flake_next, also where it runs inside of COPY."""
+"""The dangers of a STABLE default: no statement but COPY calls the twins of flake_next, also where it runs inside of COPY."""
 
 import psycopg
 import pytest
@@ -6,7 +6,7 @@ import pytest
 from copying import TRACKED, called_by_copy, counted, distinct, in_schema, load
 
 ROWS = 1000
-# What is added to a table of many rows, whose values have to differ.
+# Adds a column to a table of many rows. Its values have to differ.
 ADD = "ALTER TABLE filled ADD COLUMN added {}"
 COLUMNS = ["bigint DEFAULT flake_next('twitter')", "sno DEFAULT sno_next()", "own_id", "own_id NOT NULL DEFAULT flake_next('si')"]
 ADD_ID = ADD.format(COLUMNS[0])

@@ -8,7 +8,7 @@ use crate::generator::source::IdSource;
 use crate::layout::bits::{Bits, Scattered};
 use crate::layout::most_steps;
 use crate::layout::ticks::Ticks;
-use crate::part::TURNS;
+use crate::turn::TURNS;
 use crate::{Error, Lanes, Numbers, Part, SequenceRule, key};
 
 /// The last 32 bits of a sno.
