@@ -23,10 +23,13 @@ const SMALL_CHUNK: c_long = 10;
 /// How many plans a session keeps, each about 20 kB. They are never freed, because they could be in use.
 const MOST: usize = 200;
 
+/// Plans by their query and the types of the parameters.
+type Plans = HashMap<(CString, Vec<pg_sys::Oid>), pg_sys::SPIPlanPtr>;
+
 thread_local! {
     /// Plans by their query and the types of the parameters, which the text does not contain. It is never dropped, because libc would
     /// end the process if it could not register the destructor.
-    static KEPT: ManuallyDrop<RefCell<HashMap<(CString, Vec<pg_sys::Oid>), pg_sys::SPIPlanPtr>>> = ManuallyDrop::default();
+    static KEPT: ManuallyDrop<RefCell<Plans>> = ManuallyDrop::default();
 }
 
 /// A parameter of a query: its type and its value.
