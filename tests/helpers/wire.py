@@ -16,7 +16,7 @@ def ids_of(data):
 
 class Wire:
     """`cut` forwards so many bytes of the next answer that is longer, and then ends the connection. `hold` keeps answers with
-    rows back until `release`. `pause` delays each of them by so many seconds. `silence` leaves the present connections without an
+    rows back until `release`. `pause` delays each of them by so many seconds. `silence` leaves all connections so far without an
     answer. `kept` is the IDs of what was cut or held back."""
 
     def __init__(self, server):
