@@ -1,4 +1,4 @@
-package pgflake
+package flakeids
 
 import (
 	"crypto/aes"
@@ -16,14 +16,14 @@ type Key struct {
 }
 
 // ErrInvalidID says that a text or a UUID was not made with this key.
-var ErrInvalidID = errors.New("pgflake: no public ID of this key")
+var ErrInvalidID = errors.New("flake: no public ID of this key")
 
 const digits = "0123456789abcdefghjkmnpqrstvwxyz"
 
 // NewKey takes the name of the key, and the 16 bytes of its secret.
 func NewKey(name string, secret []byte) (*Key, error) {
 	if len(secret) != 16 {
-		return nil, fmt.Errorf("pgflake: a secret has 16 bytes, not %d", len(secret))
+		return nil, fmt.Errorf("flake: a secret has 16 bytes, not %d", len(secret))
 	}
 	block, err := aes.NewCipher(secret)
 	return &Key{name + "_", block}, err

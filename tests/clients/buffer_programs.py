@@ -2,6 +2,7 @@
 and clients/rust."""
 
 import os
+import pathlib
 import shutil
 import socket
 import subprocess
@@ -9,6 +10,7 @@ import sys
 import tarfile
 import threading
 import zipfile
+from urllib.parse import quote
 
 import pytest
 
@@ -18,16 +20,24 @@ from database import CLIENTS
 from database import EXAMPLES as ALL_EXAMPLES
 
 PACKAGES, PROGRAMS = ROOT / "clients", ROOT / "tests/clients/buffer"
+RUST = ROOT / "target/clients/debug"  # scripts/test has built it
+GO = pathlib.Path("/usr/share/gocode/src")  # Debian's packages are not modules
+JDBC = pathlib.Path("/usr/share/java/postgresql.jar")
 EXAMPLES = ALL_EXAMPLES / "ids"
 # The most nanoseconds for an ID. The best of many runs counts, because test machines are busy.
-LANGUAGES = {"python": 1000, "asyncio": 1000, "typescript": 300}
+LANGUAGES = {"python": 1000, "asyncio": 1000, "typescript": 300, "rust": 60, "go": 60, "java": 60}
 
 
 def lacks(language):
     """Returns the reason why a language cannot be used here, if there is one."""
     typescript, python = CLIENTS / "node_modules/typescript/bin/tsc", CLIENTS / "python/flit_core"
-    needed = {"typescript": typescript, "java": "javac", "go": "go", "python": python, "asyncio": python}[language]
-    return None if shutil.which(needed) or os.path.isdir(needed) else f"{needed} is not there"
+    needed = {
+        "python": python, "asyncio": python, "typescript": typescript, "rust": RUST / "buffer",
+        "go": GO / "github.com/jackc/pgx/v4", "java": JDBC,
+    }[language]  # fmt: skip
+    # Debian has the driver without a compiler.
+    found = needed.exists() and (language != "java" or shutil.which("javac"))
+    return None if found else f"{needed} or its compiler is not there"
 
 
 def package(language, pattern, directory):
@@ -51,9 +61,8 @@ class Programs:
             self.commands[language] = list(map(str, getattr(self, language)()))
         return self.commands[language]
 
-    def build(self, *command, cwd=ROOT):
-        environment = os.environ | {"GOCACHE": str(ROOT / "target/clients/go"), "GOFLAGS": "-mod=mod"}
-        subprocess.run(list(map(str, command)), check=True, cwd=cwd, env=environment)
+    def build(self, *command, cwd=ROOT, **environment):
+        subprocess.run(list(map(str, command)), check=True, cwd=cwd, env=os.environ | environment)
 
     def copied(self, name, *files):
         """Copies files into a directory of their own."""
@@ -100,12 +109,42 @@ class Programs:
         self.build("node", "node_modules/typescript/bin/tsc", *options, "src/main.ts", "src/use_ids.ts", cwd=at)
         return "node", at / "src/main.js"
 
+    def rust(self):
+        return (RUST / "buffer",)
+
+    def go(self):
+        files = [(file, f"src/flakeids/{file.name}") for file in (PACKAGES / "go").iterdir()]
+        at = self.copied("go", *files, (PROGRAMS / "main.go", "main.go"), (EXAMPLES / "use_ids.go", "use_ids.go"))
+        places = {"GO111MODULE": "off", "GOPATH": f"{at}:{GO.parent}", "GOCACHE": str(ROOT / "target/clients/go")}
+        self.build("go", "vet", "flakeids", cwd=at, **places)
+        for name in "main", "use_ids":
+            self.build("go", "build", "-o", name, f"{name}.go", cwd=at, **places)
+        return (at / "main",)
+
+    def java(self):
+        archive = package("java", "flake-ids-*[0-9].jar", self.directory / "dist")
+        at = self.copied("java", (archive, "flake-ids.jar"))
+        path = f"{at / 'flake-ids.jar'}:{JDBC}:{at}"
+        self.build("javac", "-Xlint:all", "-Werror", "-cp", path, "-d", at, PROGRAMS / "Main.java", EXAMPLES / "UseIds.java")
+        return "java", "-Xmx256m", "-cp", path, "flakeids.Main"
+
     def application(self, language, database, directory):
         """Runs the program of examples/ids, and returns its output."""
         return getattr(self, f"{language}_application")(self[language], database, directory)
 
     def python_application(self, command, database, directory):
         return database.run(*command[:4], str(EXAMPLES / "use_ids.py"), directory=directory)
+
+    def go_application(self, command, database, directory):
+        return database.run(command[0].replace("main", "use_ids"), directory=directory)
+
+    def java_application(self, command, database, directory):
+        with loopback.port_of(database.server) as port:
+            url = f"jdbc:postgresql://127.0.0.1:{port}/{database.name}?user=postgres"
+            return database.run(*command[:-1], "UseIds", directory=directory, JDBC_URL=url)
+
+    def rust_application(self, command, database, directory):
+        return database.rust("use_ids")
 
     def typescript_application(self, command, database, directory):
         return database.run("node", command[1].replace("main.js", "use_ids.js"), directory=directory)
@@ -158,17 +197,23 @@ class Talking:
     def __init__(self, programs, language, ends):
         self.programs, self.language, self.ends = programs, language, ends
 
-    def to(self, database, **environment):
-        environment = database.environment | {"PGGSSENCMODE": "disable", "PGSSLMODE": "disable"} | environment
-        if self.language == "java":
-            environment["JDBC_URL"] = self.url(environment)
-        return self.ends.enter_context(Talk(self.programs[self.language], environment))
-
-    def url(self, environment):
-        """JDBC has no Unix sockets."""
-        host, port = environment["PGHOST"], environment["PGPORT"]
-        if host != "127.0.0.1":
+    def environment(self, database, **changed):
+        """libpq's variables, and URLs for drivers that do not read them. JDBC has no Unix sockets."""
+        # A program may take seconds to start on a busy machine.
+        environment = database.environment | {"PGGSSENCMODE": "disable", "PGSSLMODE": "disable", "PATIENCE": "60"} | changed
+        host, port, user, name = (environment[f"PG{one}"] for one in ("HOST", "PORT", "USER", "DATABASE"))
+        environment["DATABASE_URL"] = f"postgres://{user}@{quote(host, safe='')}:{port}/{name}"
+        if self.language == "java" and host != "127.0.0.1":
             listener = self.ends.enter_context(socket.create_server(("127.0.0.1", 0)))
             threading.Thread(target=loopback.accept, args=(listener, f"{host}/.s.PGSQL.{port}"), daemon=True).start()
             port = listener.getsockname()[1]
-        return f"jdbc:postgresql://127.0.0.1:{port}/{environment['PGDATABASE']}?user={environment['PGUSER']}"
+        environment["JDBC_URL"] = f"jdbc:postgresql://127.0.0.1:{port}/{name}?user={user}"
+        return environment
+
+    def to(self, database, **changed):
+        return self.ends.enter_context(Talk(self.programs[self.language], self.environment(database, **changed)))
+
+    def run(self, database, command):
+        """Runs a program to its end, and returns its output."""
+        command = [*self.programs[self.language], command]
+        return subprocess.run(command, env=self.environment(database), stdout=subprocess.PIPE, text=True, check=True).stdout

@@ -82,15 +82,15 @@ def test_a_key_seals_and_opens_the_vectors(programs, language):
 
 
 @every_language
-def test_a_million_ids_of_eight_threads_are_different(programs, database, language):
-    done = subprocess.run([*programs[language], "many"], env=database.environment, capture_output=True, text=True, check=True)
-    assert len(set(done.stdout.split())) == len(done.stdout.split()) == 1_000_000
+def test_a_million_ids_of_eight_threads_are_different(talking, database):
+    made = talking.run(database, "many").split()
+    assert len(set(made)) == len(made) == 1_000_000
 
 
 @every_language
 def test_ids_go_on_after_a_restart(talking, own_servers, tmp_path):
     database = Database(own_servers(), tmp_path)
-    talk = talking.to(database, PATIENCE="60")
+    talk = talking.to(database)
     made = [talk.next(100)]
     for mode in "fast", "immediate":
         database.server.restart(mode=mode)
@@ -104,7 +104,7 @@ def test_a_server_that_stands_still(talking, own_servers, tmp_path):
     database = Database(own_servers(), tmp_path)
     keeping, talk = talking.to(database, MAX_AGE=""), talking.to(database, PATIENCE="1")
     # The second batch is as large as the first one, and one of its IDs is used.
-    made = [keeping("take", 100), keeping.next(), talk.next(10)]
+    made = [keeping("take", 100), keeping.next(), retried(talk, 10)]
     stopped = database.server.freeze()
     try:
         made.append(keeping.next(50))
@@ -133,7 +133,7 @@ def test_a_standby_is_asked_until_it_is_promoted(talking, own_servers, tmp_path)
     standby = own_servers(standby_of=primary)
     standby.wait_for_replay(primary)
     database.server = standby
-    talk = talking.to(database, PATIENCE="60")
+    talk = talking.to(database)
     talk.tell("next", 10, 0)
     wait_until(lambda: requests(database) > 2)
     standby.promote()
@@ -160,7 +160,7 @@ def test_an_answer_that_is_cut_is_dropped_as_a_whole(talking, database):
         made = [talk.next(5)]
         wire.cut = 3000
         made.append(talk("take", 1000))
-        assert len(wire.kept) > 50 and wire.connections == 2
+        assert len(wire.kept) > 50 and wire.connections > 1
         distinct(*made, wire.kept)
 
 
@@ -169,7 +169,7 @@ def test_an_answer_that_comes_after_the_patience_is_dropped_as_a_whole(talking, 
     """It comes after two seconds, when its connection is given up, and it comes when it is too old."""
     with Wire(database.server) as wire:
         talk = talking.to(database, **wire.environment(), PATIENCE="1")
-        made = [talk.next(5)]
+        made = [retried(talk, 5)]
         for seconds in 2, 0.5:
             wire.hold()
             assert talk("take", 100) == [("error", "Unavailable", "-")]
@@ -183,12 +183,12 @@ def test_an_answer_that_comes_after_the_patience_is_dropped_as_a_whole(talking, 
 @every_language
 def test_a_connection_that_is_silent_is_given_up(talking, database):
     with Wire(database.server) as wire:
-        talk = talking.to(database, **wire.environment(), PATIENCE="60", MAX_AGE="0.1")
+        talk = talking.to(database, **wire.environment(), MAX_AGE="0.1")
         made = [talk.next(5)]
         time.sleep(0.1)
         wire.silence()
         made.append(talk("take", 100))
-        assert wire.connections == 2
+        assert wire.connections > 1
         distinct(*made)
 
 
@@ -197,7 +197,7 @@ def test_who_waits_gets_ids_of_a_slow_server(talking, database):
     """An answer takes longer than IDs may be kept."""
     with Wire(database.server) as wire:
         wire.pause = 0.2
-        talk = talking.to(database, **wire.environment(), PATIENCE="60", MAX_AGE="0.05")
+        talk = talking.to(database, **wire.environment(), MAX_AGE="0.05")
         distinct(talk.next(3), talk("take", 5))
 
 
@@ -225,7 +225,7 @@ def test_a_login_that_is_refused_is_an_error_at_once(talking, database):
 def test_other_errors_are_asked_about_again(talking, database, code):
     wrong(database, code)
     assert answered(talking.to(database, PATIENCE="0.5")) == [("error", "Unavailable", code)]
-    talk = talking.to(database, PATIENCE="60")
+    talk = talking.to(database)
     asked = requests(database)
     talk.tell("take", 3)
     wait_until(lambda: requests(database) > asked + 1)
@@ -238,7 +238,7 @@ def test_a_statement_that_takes_too_long_is_repeated(talking, database):
     database.sql(f"ALTER DATABASE {database.name} SET statement_timeout = '200ms'")
     wrong(database, "sleep")
     assert answered(talking.to(database, PATIENCE="0.5")) == [("error", "Unavailable", "57014")]
-    talk = talking.to(database, PATIENCE="60")
+    talk = talking.to(database)
     talk.tell("take", 3)
     wrong(database, None)
     distinct(talk.hear())
@@ -249,7 +249,7 @@ def test_a_pool_in_transaction_mode(talking, own_servers, tmp_path):
     """Two programs share one session."""
     database = Database(own_servers(), tmp_path, extension=False)
     with bouncer(database.server, "transaction", clients=2, sessions=1) as directory:
-        environment = {"PGHOST": str(directory), "PGPORT": "6432", "PGDATABASE": "postgres", "PATIENCE": "60"}
+        environment = {"PGHOST": str(directory), "PGPORT": "6432", "PGDATABASE": "postgres"}
         programs, made = [talking.to(database, **environment) for _ in range(2)], []
         for count in 1, 20, 3, 100:
             for talk in programs:
@@ -290,7 +290,7 @@ def test_a_batch_is_followed_before_it_is_empty(talking, database):
 def test_no_id_is_used_when_it_is_too_old(talking, database):
     """None is older than max_age and a round trip, at any rate."""
     age = 300_000
-    talk, choose, made = talking.to(database, MAX_AGE=str(age / 1e6), PATIENCE="60"), random.Random(86), []
+    talk, choose, made = talking.to(database, MAX_AGE=str(age / 1e6)), random.Random(86), []
     while len(made) < 10_000:
         count, pause = choose.choice([(1, 0), (5, 1), (300, 0), (2000, 0), (200, 1), (20, 20), (3, 200)])
         made += talk("next", count, pause)

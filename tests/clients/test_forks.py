@@ -1,5 +1,6 @@
 """Processes that are forked from a program with a buffer, by servers of applications too, never make an ID twice."""
 
+import contextlib
 import shutil
 import socket
 import subprocess
@@ -8,6 +9,7 @@ import threading
 
 import pytest
 
+from buffer_programs import Talking
 from package_programs import database, needs, node, programs, python
 
 __all__ = ["database", "programs"]
@@ -148,3 +150,12 @@ def test_servers_that_fork_a_loaded_program(programs, database, tmp_path, server
     ids = [one for _, *ids in made for one in ids]
     print(f"{len({pid for pid, *_ in made})} processes")
     assert len(ids) == len(set(ids)) == 24 * 2000, (tmp_path / "log").read_text()
+
+
+def test_a_child_of_a_program_in_rust_gets_an_error(programs, database):
+    """It has none of the threads of its parent, and the driver's connection is the parent's."""
+    with contextlib.ExitStack() as ends:
+        first, *rest = Talking(programs, "rust", ends).run(database, "fork").splitlines()
+    child, = (line for line in rest if line.startswith("child"))
+    parent, = (line for line in rest if line.startswith("parent"))
+    assert child == "child error Forked -" and parent.split()[1].isdigit() and parent.split()[1] != first

@@ -1,5 +1,6 @@
 """The packages of the clients when clocks stand still, threads die, modules are loaded again and many wait."""
 
+import contextlib
 import os
 import re
 import subprocess
@@ -7,7 +8,7 @@ import sys
 
 import pytest
 
-from buffer_programs import PACKAGES, package
+from buffer_programs import PACKAGES, Talking, package
 from conftest import ROOT
 from database import CLIENTS
 from package_programs import database, needs, node, programs, python
@@ -364,6 +365,12 @@ def test_a_pool_of_pg(programs, database):
     """)  # fmt: skip
     assert made[0] == made[1] >= 300
     assert counters["failures"] <= 1 and counters["requests"] >= 3 and failed == ["Refused", "22023"]
+
+
+def test_a_pool_of_java(programs, database):
+    """A request leaves a connection of a pool as it was."""
+    with contextlib.ExitStack() as ends:
+        assert Talking(programs, "java", ends).run(database, "pool") == "[200, true, true, true]\n"
 
 
 def test_signals_iteration_and_the_end_in_node(programs, database):

@@ -19,6 +19,7 @@ listen_port = 6432
 auth_type = trust
 auth_file = {directory}/users
 pool_mode = {mode}
+ignore_startup_parameters = extra_float_digits
 max_client_conn = {clients}
 pidfile = {directory}/pid
 logfile = {directory}/log

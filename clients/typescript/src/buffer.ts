@@ -9,6 +9,7 @@ export class Batch {
   readonly until: number;
   low: number;
   soon: number;
+  hasSaid = false;
 
   constructor(readonly ids: bigint[], sent: number, maxAge: number) {
     this.until = sent + maxAge;
@@ -52,8 +53,8 @@ export class Buffer {
   /** Whether to fetch the next batch now. Each batch says so once. */
   runsLow(at: number): boolean {
     const batch = this.batches.at(-1);
-    if (!batch || (batch.ids.length > batch.low && at < batch.soon)) return false;
-    [batch.low, batch.soon] = [0, batch.until];
+    if (!batch || batch.hasSaid || (batch.ids.length > batch.low && at < batch.soon)) return false;
+    [batch.hasSaid, batch.low, batch.soon] = [true, 0, batch.until];
     return true;
   }
 

@@ -15,10 +15,10 @@ class Batch:
     """The IDs of one answer, the next one at the end. `ids.pop()` is one step, so that no two threads get the same ID.
     An ID is popped without a lock before `soon`, while there are more than `low`."""
 
-    __slots__ = ("ids", "low", "soon", "until")
+    __slots__ = ("has_said", "ids", "low", "soon", "until")
 
     def __init__(self, ids: list[int], sent: float, max_age: float) -> None:
-        self.ids, self.until = ids, sent + max_age
+        self.ids, self.until, self.has_said = ids, sent + max_age, False
         self.low, self.soon = max(1, len(ids) // 4), sent + max_age * 0.75
 
     def is_low(self, now: float) -> bool:
@@ -60,9 +60,9 @@ class Buffer:
 
     def runs_low(self, now: float) -> bool:
         """Whether to fetch the next batch now. Each batch says so once."""
-        if not self.batches or not (batch := self.batches[-1]).is_low(now):
+        if not self.batches or (batch := self.batches[-1]).has_said or not batch.is_low(now):
             return False
-        batch.low, batch.soon = 0, batch.until
+        batch.has_said, batch.low, batch.soon = True, 0, batch.until
         return True
 
     def wanted(self, waited: int, now: float) -> int:

@@ -8,28 +8,21 @@ import (
 	"database/sql"
 	"fmt"
 	"log"
-	"time"
 
-	"pgflake"
+	"flakeids"
 
 	_ "github.com/jackc/pgx/v4/stdlib"
 )
 
 func main() {
-	own, err := sql.Open("pgx", "application_name=pgflake")
-	if err != nil {
-		log.Fatal(err)
-	}
-	ids := pgflake.New("twitter", pgflake.From(own))
-	defer ids.Close()
 	db, err := sql.Open("pgx", "")
 	if err != nil {
 		log.Fatal(err)
 	}
+	ids := flakeids.New("twitter", flakeids.From(db), flakeids.Options{})
+	defer ids.Close()
 
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-	defer cancel()
-	order, err := ids.Next(ctx)
+	order, err := ids.Next(context.Background())
 	if err != nil {
 		log.Fatal(err)
 	}

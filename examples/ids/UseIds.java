@@ -1,9 +1,9 @@
 // An application that knows the ID of an order before it inserts the row.
 
 import java.sql.*;
-import pgflake.Ids;
+import flakeids.Ids;
 
-class UseLease {
+class UseIds {
     public static void main(String[] arguments) throws SQLException {
         String url = System.getenv("JDBC_URL");
         try (Ids ids = new Ids("twitter", url); Connection db = DriverManager.getConnection(url)) {

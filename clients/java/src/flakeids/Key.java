@@ -1,4 +1,4 @@
-package pgflake;
+package flakeids;
 
 import java.nio.ByteBuffer;
 import java.security.GeneralSecurityException;

@@ -1,4 +1,4 @@
-package pgflake;
+package flakeids;
 
 /** What can be wrong. The cause is the exception of the driver, if there is one. */
 public class FlakeException extends RuntimeException {
@@ -6,21 +6,14 @@ public class FlakeException extends RuntimeException {
 
     FlakeException(String message, Throwable cause) { super(message, cause); }
 
-    /** There was no lease in time, and it is worth trying again. */
-    public static final class NoLease extends FlakeException {
+    /** There was no ID in time, and it is worth trying again. */
+    public static final class Unavailable extends FlakeException {
         private static final long serialVersionUID = 1;
-        private final String reason;
 
-        NoLease(String message, String reason, Throwable cause) {
-            super(message, cause);
-            this.reason = reason;
-        }
-
-        /** The server's reason, or null if it has not answered. */
-        public String reason() { return reason; }
+        Unavailable(String message, Throwable cause) { super(message, cause); }
     }
 
-    /** Somebody has to mend something: a privilege, the name of a layout, a layout that cannot lease. */
+    /** Somebody has to mend something: a privilege, the name of a layout, the extension, the login. */
     public static final class Refused extends FlakeException {
         private static final long serialVersionUID = 1;
 
