@@ -9,6 +9,8 @@ FAQ = ROOT / "docs" / "faq.md"
 # The enumerations of the core whose texts are primary messages; src/error/core.rs has the rest of them.
 ENUMERATIONS = {"src/core/error.rs": "Error", "src/core/horizon/host.rs": "Refusal", "src/core/ledger/host.rs": "Fault"}
 LITERAL = r'"((?:[^"\\]|\\.)*)"'
+# Where PostgreSQL's interfaces raise one by themselves.
+RAISED = re.compile(rf"\bereport!\(ERROR, [\w:]+, {LITERAL}")
 # Where an error is made: its message is a text in the same call, or in the variable that the call names.
 MADE = re.compile(r"\bError::(?:not_ready|invalid|of)\((.*?)\)\s*(?:\.detail\(|\}$)", re.S | re.M)
 
@@ -26,6 +28,7 @@ def made():
 
 def messages():
     found = [text for _, texts in made() for text in texts]
+    found += [text for file in (ROOT / "src/postgres").rglob("*.rs") for text in RAISED.findall(file.read_text())]
     for file, name in ENUMERATIONS.items():
         body = re.search(rf"^pub enum {name} \{{\n(.*?)^\}}$", (ROOT / file).read_text(), re.M | re.S)[1]
         found += re.findall(rf"#\[error\({LITERAL}", body)

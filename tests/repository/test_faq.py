@@ -36,7 +36,7 @@ SELF_EXPLAINING = {
     "the role that is needed": [
         "must be superuser to call …", "must be owner of extension flake or of the database to call …", "permission denied for …",
     ],
-    "a limit, and DETAIL and HINT say what to do": ["expression in the catalog is too long"],
+    "a limit, and DETAIL says what to do": ["expression in the catalog is too long", "JSON is too long"],
     "a fault of flake's own, to be reported": ["slot … is out of range for … slots"],
 }  # fmt: skip
 SAY_ALL = [text for texts in SELF_EXPLAINING.values() for text in texts]
