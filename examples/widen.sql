@@ -16,17 +16,24 @@ SET search_path = pg_catalog, pg_temp;
 WITH RECURSIVE refers(relation, number) AS (
     SELECT conrelid, conkey[1] FROM pg_constraint WHERE conrelid = :key_table AND contype = 'p' AND cardinality(conkey) = 1
     UNION
-    SELECT conrelid, conkey[n] FROM refers JOIN pg_constraint ON confrelid = relation AND contype = 'f', generate_subscripts(confkey, 1) AS n
-    WHERE confkey[n] = number
+    SELECT follows.* FROM refers, LATERAL (
+        SELECT conrelid, conkey[n] FROM pg_constraint, generate_subscripts(confkey, 1) AS n
+        WHERE confrelid = relation AND contype = 'f' AND confkey[n] = number
+        -- ALTER TABLE goes on to partitions and children, which foreign keys may refer to.
+        UNION ALL SELECT inhrelid, child.attnum FROM pg_inherits
+        JOIN pg_attribute parent ON parent.attrelid = inhparent JOIN pg_attribute child ON child.attrelid = inhrelid AND child.attname = parent.attname
+        WHERE inhparent = relation AND parent.attnum = number
+    ) follows
 ), integers AS (
     SELECT oid AS type, typtype = 'd' AS is_domain FROM pg_type
     WHERE COALESCE(NULLIF(typbasetype, 0), oid) IN ('int2'::regtype, 'int4'::regtype)
 ), wide AS (
-    -- Partitions follow the table that they belong to.
+    -- Partitions and children follow the table that they belong to.
     SELECT DISTINCT root.attrelid AS relation, root.attnum AS number, root.attname AS name, root.atttypid AS type, is_domain
     FROM refers JOIN pg_attribute part ON part.attrelid = relation AND part.attnum = number
     JOIN pg_attribute root ON root.attrelid = COALESCE(pg_partition_root(relation), relation) AND root.attname = part.attname
     JOIN integers ON integers.type = root.atttypid
+    WHERE root.attinhcount = 0
 ), other(relation) AS (
     SELECT oid FROM pg_class WHERE pg_get_userbyid(relowner) <> current_user
     UNION SELECT inhparent FROM other JOIN pg_inherits ON inhrelid = relation
