@@ -48,7 +48,7 @@ BESIDE = [
     ("flake_to_text(id, 'twitter')", "id", 1.2, "id::text"),
     ("flake_to_text(id, 'tsid')", "id", 1.0, "id::text"),
     ("flake_from_text(id::text, 'twitter')", "id::text", 0.9, "id::text::bigint"),
-    ("flake_node(id, 'twitter')", "id", 1.65, "flake_timestamp(id, 'twitter')"),
+    ("flake_node(id, 'twitter')", "id", 1.7, "flake_timestamp(id, 'twitter')"),
 ]
 SORTS = [("sno", 1.05, "uuid")]
 DAY = "'[2026-01-05Z,2026-01-06Z)'"

@@ -80,7 +80,11 @@ def test_in_a_session_of_a_superuser_it_is_not_enough_to_act_as_the_owner(server
     """The owner's function can reset the role, or plant a trigger that fires when the transaction commits."""
     hostile.act(server, "mallory", OF_THE_OWNER)
     hostile.act(server, "postgres", f"BEGIN; {query}; COMMIT")
-    assert hostile.ran(server) >= {"attempt" if "SET" in query else "commit"} and hostile.has_risen(server)
+    if server.value("SELECT current_setting('server_version_num')::int >= 190000") and "SET" not in query:
+        # Since PostgreSQL 19, the trigger runs as the role that inserted the row.
+        assert not hostile.has_risen(server)
+    else:
+        assert hostile.ran(server) >= {"attempt" if "SET" in query else "commit"} and hostile.has_risen(server)
 
 
 def test_columns_with_keys_are_looked_for_in_tables_of_the_caller(server):
