@@ -102,7 +102,7 @@ def test_ids_go_on_after_a_restart(talking, own_servers, tmp_path):
 def test_a_server_that_stands_still(talking, own_servers, tmp_path):
     """A program uses what it has, then waits for its patience, and has IDs again when the server answers."""
     database = Database(own_servers(), tmp_path)
-    keeping, talk = talking.to(database, MAX_AGE=""), talking.to(database, PATIENCE="1")
+    keeping, talk = talking.to(database, MAX_AGE="3600"), talking.to(database, PATIENCE="1")
     # The second batch is as large as the first one, and one of its IDs is used.
     made = [keeping("take", 100), keeping.next(), retried(talk, 10)]
     stopped = database.server.freeze()
@@ -262,9 +262,9 @@ def test_a_pool_in_transaction_mode(talking, own_servers, tmp_path):
 def test_how_often_the_database_is_asked(talking, database):
     """At 1,000 IDs a second, it is asked three times a second after the start, and at one a second, once for each."""
     talk = talking.to(database)
-    distinct(talk.next(1000, 1))
+    distinct(talk.next(500, 1))
     before, began = requests(database), time.monotonic()
-    distinct(talk.next(5000, 1))
+    distinct(talk.next(2500, 1))
     assert requests(database) - before <= 3 * (time.monotonic() - began) + 1
     slow = talking.to(database)
     before = requests(database)
@@ -274,7 +274,7 @@ def test_how_often_the_database_is_asked(talking, database):
 
 @every_language
 def test_a_batch_is_followed_before_it_is_empty(talking, database):
-    talk = talking.to(database, MAX_AGE="")
+    talk = talking.to(database, MAX_AGE="3600")
     made = [talk("take", 100), talk.next()]  # of the second batch, 99 are left
     assert requests(database) == 2
     made.append(talk.next(60))
