@@ -57,6 +57,14 @@ PLANS = [
     (f"flake_during(id, {DAY}, 'twitter')", 1.2, "id BETWEEN 2007965264901046272 AND 2008327652766646271"),
     (f"sno_during(sno, {DAY})", 1.3, f"uuid BETWEEN {UUIDS}"),
 ]
+# Keys of tables that are filled beside one whose key is bigserial, and how many times its instructions a row may take: by COPY, by
+# COPY without an index, and by a statement that inserts this row alone, with its plan.
+FILLED = [
+    ("bigint DEFAULT flake_next('twitter')", 0.9, 0.75, 1.03),
+    ("bigint DEFAULT flake_next('si')", 0.9, 0.75, 1.03),
+    ("sno DEFAULT sno_next()", 0.95, 0.85, 1.05),
+]
+BIGSERIAL = "bigserial"
 
 class Server(NamedTuple):
     """A stopped one, whose sessions load the library of a folder of its own."""
@@ -92,10 +100,40 @@ class Server(NamedTuple):
         pairs = zip(queries, found[::2], found[1::2], strict=True)
         return {query: (many - few) / (MANY - FEW) for query, few, many in pairs}
 
+    def of_copy(self, keys):
+        """The instructions per row of COPY into a table with each key, where the table has a row already."""
+        for rows in (1, FEW, MANY):
+            file = self.data / f"rows.{rows}"
+            file.write_text("".join(f"{n}\n" for n in range(rows)))
+            file.chmod(0o644)
+        copies = [f"COPY filled_{n} (n) FROM 'rows.{rows}'" for n in range(len(keys)) for rows in (1, FEW, MANY)]
+        self.run(filled(keys))
+        found = self.counts(copies, "DoCopy", end="DoCopy")
+        return {key: (found[3 * n + 2] - found[3 * n + 1]) / (MANY - FEW) for n, key in enumerate(keys)}
+
+    def of_statement(self, key):
+        """The instructions of a statement that inserts a row, with all that the server does for it."""
+
+        def all_of(rows):
+            self.run(filled([key]))
+            with tempfile.TemporaryDirectory() as folder:
+                pathlib.Path(folder).chmod(0o777)
+                statements = ["INSERT INTO filled_0 (n) VALUES (1)"] * rows
+                self.run([FIRST, *statements], "valgrind", "--tool=callgrind", f"--callgrind-out-file={folder}/out")
+                return int(re.search(r"^totals: (\d+)", pathlib.Path(folder, "out").read_text(), re.M)[1])
+
+        few, many = FEW // 20, MANY // 20
+        return (all_of(many) - all_of(few)) / (many - few)
+
     def of_plans(self, conditions):
         """The instructions from the text to the plan of a query, where the same has been planned before."""
         statements = [f"SELECT FROM keys WHERE {condition}" for condition in conditions for _ in range(2)]
         return dict(zip(conditions, self.counts(statements, *PLANNER, end=PLANNER[-1])[1::2], strict=True))
+
+
+def filled(keys):
+    """Makes a table for each key."""
+    return [f"DROP TABLE IF EXISTS filled_{n}; CREATE TABLE filled_{n} (id {key}, n int)" for n, key in enumerate(keys)]
 
 
 def prepare(bindir, data, library, symbols, folder):
@@ -126,6 +164,15 @@ def measured(bindir, data, library, symbols):
         for what, most, beside in SORTS:
             own, others = (rows[ordered[key][0]] - rows[ordered[key][1]] for key in (what, beside))
             yield f"sorting {what} beside {beside}", own / others, most
+
+        keys = [BIGSERIAL, *(bar[0] for bar in FILLED)]
+        indexed = server.of_copy([f"{key} PRIMARY KEY" for key in keys])
+        copied = server.of_copy(keys)
+        beside = server.of_statement(f"{BIGSERIAL} PRIMARY KEY")
+        for key, most_indexed, most, most_single in FILLED:
+            yield f"COPY, {key} PRIMARY KEY", indexed[f"{key} PRIMARY KEY"] / indexed[f"{BIGSERIAL} PRIMARY KEY"], most_indexed
+            yield f"COPY, {key}", copied[key] / copied[BIGSERIAL], most
+            yield f"INSERT of a row, {key} PRIMARY KEY", server.of_statement(f"{key} PRIMARY KEY") / beside, most_single
 
         plans = server.of_plans([what for bar in PLANS for what in (bar[0], bar[2])])
         for what, most, beside in PLANS:

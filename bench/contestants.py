@@ -18,13 +18,21 @@ class Contestant:
     insert: str = ""
     """Inserts {rows} rows into {table}, where that is not by the default of its ID."""
     ours: bool = False
+    more: str = ""
+    """More of the table {table}, which the others have no need of."""
+
+    @property
+    def is_call(self):
+        """Whether it is another way to make an ID in a query."""
+        return not (self.insert or self.more)
 
     @property
     def table(self):
         return f"of_{self.key}"
 
     def create(self):
-        return f"{self.setup}; CREATE TABLE {self.table} (id {self.type} PRIMARY KEY DEFAULT {self.call}, n bigint)"
+        table = f"CREATE TABLE {self.table} (id {self.type} PRIMARY KEY DEFAULT {self.call}, n bigint)"
+        return f"{self.setup}; {table}; {self.more.format(table=self.table)}"
 
     def fill(self, rows):
         statement = self.insert or "INSERT INTO {table} (n) SELECT n FROM generate_series(1, {rows}::bigint) n"
@@ -69,6 +77,8 @@ ALL = [
     Contestant("sno", "sno_next()", "sno_next()", "sno", ours=True),
     Contestant("managed", "flake in plain SQL", "managed.flake_next('twitter')", setup=MANAGED, ours=True),
     Contestant("bigserial", "nextval() (bigserial)", "nextval('numbers')", setup="CREATE SEQUENCE numbers"),
+    Contestant("timed", "bigserial, created_at and its index", "nextval('timed_numbers')", setup="CREATE SEQUENCE timed_numbers",
+               more="ALTER TABLE {table} ADD created_at timestamptz NOT NULL DEFAULT now(); CREATE INDEX ON {table} (created_at)"),
     Contestant("cached", "nextval() with CACHE 32", "nextval('cached_numbers')",
                setup="CREATE SEQUENCE cached_numbers CACHE 32"),
     Contestant("uuid4", "gen_random_uuid()", "gen_random_uuid()", "uuid"),

@@ -36,7 +36,7 @@ def timed(db, query):
 def calls(db, contestants, rounds):
     """Nanoseconds of a call in a row: rows that call it, less rows that do not."""
     db.execute("SET jit = off; SET max_parallel_workers_per_gather = 0; SET work_mem = '256MB'")
-    expressions = {c.key: c.call for c in contestants if not c.insert} | OTHERS | {"bare": "n"}
+    expressions = {c.key: c.call for c in contestants if c.is_call} | OTHERS | {"bare": "n"}
     query = f"SELECT count(f) FROM (SELECT {{}} AS f FROM generate_series(1, {ROWS}::bigint) n OFFSET 0) s"
     times = interleaved(rounds, {name: timed(db, query.format(e)) for name, e in expressions.items()})
     return compared(times, "bare", operator.sub)

@@ -51,23 +51,50 @@ def beside(results):
 
 
 def tables(results):
-    fill, copied, wal, sizes = results["fill"], results["copy"], results["wal"], results["sizes"]
+    fill, (copied, _), wal, sizes = results["fill"], results["copy"], results["wal"], results["sizes"]
     (points, ranges) = results["reads"]
     size = {key: megabytes for key, (megabytes, _) in sizes.items()}
     rows = [
         [
             results["labels"][key], number(fill[key], "{:.2f} s"), times(fill, key, "bigserial"),
-            number(copied.get(key), "{:.2f} s"), number(wal[key]), number(size[key], "{:.1f} MB"),
-            times(size, key, "bigserial"), number(sizes[key][1], "{:.0f} %"), number(points[key]), number(ranges[key]),
+            number(copied.get(key), "{:.2f} s"), times(copied, key, "bigserial"), number(wal[key]),
+            number(results["on disk"][key], "{:.1f} MB"), number(size.get(key), "{:.1f} MB"), times(size, key, "bigserial"),
+            number(sizes.get(key, (None, None))[1], "{:.0f} %"), number(points.get(key)), number(ranges.get(key)),
         ]
         for key in sorted(fill, key=fill.get)
     ]  # fmt: skip
-    heads = ["a million rows", "INSERT", "of bigserial", "COPY", "WAL bytes a row", "index", "of bigserial", "leaves full",
-             "ns to find a row", "µs to read 1,000 rows"]  # fmt: skip
+    heads = ["a million rows", "INSERT", "of bigserial", "COPY", "of bigserial", "WAL bytes a row", "on disk", "index", "of bigserial",
+             "leaves full", "ns to find a row", "µs to read 1,000 rows"]  # fmt: skip
     text = table(heads, rows)
     for key in results["repeated"]:
         text += f"\n\n{results['labels'][key]} made an ID twice within the statement, so it has no row here."
     return text
+
+
+def loads(found):
+    """COPY beside bigserial: time, WAL and index, in each way."""
+    columns = [(way, what) for way, values in found.items() if way != "labels" for what in values]
+    shown = {"seconds": "{:.2f} s", "WAL": "{:.0f} bytes", "index": "{:.1f} MB"}
+    names = {"seconds": "time", "WAL": "WAL", "index": "index"}
+    rows = [
+        [label, *(number(found[way][what]["of bigserial"][key], "{:.2f} ×") for way, what in columns)]
+        for key, label in found["labels"].items() if key != "load_bigserial"
+    ]  # fmt: skip
+    rows.append([found["labels"]["load_bigserial"], *(number(found[way][what]["bigserial"], shown[what]) for way, what in columns)])
+    return table(["COPY of a million rows", *(f"{way}: {names[what]}" for way, what in columns)], rows)
+
+
+def timed(results):
+    """A table whose key holds the time beside one that has a column for it."""
+    (copied, synced), fill, disk, hour = results["copy"], results["fill"], results["on disk"], results["last hour"]
+    labels = {"flake": "`flake_next('twitter')`, and a view", "timed": results["labels"]["timed"]}
+    rows = [
+        [label, number(fill[key], "{:.2f} s"), number(copied[key], "{:.2f} s"), number(synced[key], "{:.2f} s"),
+         number(disk[key], "{:.1f} MB"), number(hour[key], "{:.2f} ms")]
+        for key, label in labels.items()
+    ]  # fmt: skip
+    rows.append(["of the other", *(times(found, "flake", "timed") for found in (fill, copied, synced, disk, hour))])
+    return table(["a million rows and their times", "INSERT … SELECT", "COPY", "COPY with `fsync`", "on disk", "the last hour"], rows)
 
 
 def rate(found, key, place, form):
@@ -167,14 +194,15 @@ def others(results):
 
 def short(results):
     """The table of README.md."""
-    fill, copied, calls, rates = results["fill"], results["copy"], results["calls"], results["inserts"][1]
-    shown = ["flake", "bigserial", "cached", "pgedge", "snowid", "pg_uuidv7", "uuid7", "uuid4", "instagram"]
+    fill, (copied, synced), calls, rates = results["fill"], results["copy"], results["calls"], results["inserts"][1]
+    shown = ["flake", "bigserial", "timed", "cached", "pgedge", "snowid", "pg_uuidv7", "uuid7", "uuid4", "instagram"]
     rows = [
-        [results["labels"][key], number(calls[key], "{:,.0f} ns"), number(fill[key], "{:.2f} s"),
-         number(copied.get(key), "{:.2f} s"), number(results["sizes"][key][0], "{:.1f} MB"), number(rates[key][1], "{:.2f} ×")]
+        [results["labels"][key], number(calls.get(key), "{:,.0f} ns"), number(fill[key], "{:.2f} s"), number(copied[key], "{:.2f} s"),
+         number(synced[key], "{:.2f} s"), number(results["on disk"][key], "{:.1f} MB"), number(rates[key][1], "{:.2f} ×")]
         for key in shown if key in fill
     ]  # fmt: skip
-    heads = ["", "one ID", "INSERT of a million rows", "COPY", "index", "INSERTs a second, 8 clients, beside bigserial"]
+    heads = ["", "one ID", "INSERT of a million rows", "COPY", "COPY with `fsync`", "on disk",
+             "INSERTs a second, 8 clients, beside bigserial"]  # fmt: skip
     return table(heads, rows)
 
 
@@ -221,6 +249,8 @@ def write(root, results):
     put(page, "costs", costs(results))
     put(page, "beside", beside(results))
     put(page, "tables", tables(results))
+    put(page, "loads", loads(results["loads"]))
+    put(page, "timed", timed(results))
     put(page, "inserts", clients(results, results["inserts"], "{:,.0f}"))
     put(page, "reconnecting", reconnecting(results))
     put(page, "generating", clients(results, results["generating"], "{:.1f}"))
@@ -246,6 +276,10 @@ def write_other(root, results):
         "Calls, a million rows, and INSERTs per second, as above:",
         costs(results),
         tables(results),
+        "COPY beside bigserial:",
+        loads(results["loads"]),
+        "A key that holds its time:",
+        timed(results),
         clients(results, results["inserts"], "{:,.0f}"),
         "A connection for each transaction:",
         reconnecting(results),

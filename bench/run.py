@@ -25,6 +25,7 @@ import contestants
 import filters
 import first_id
 import instructions
+import loads
 import queries
 import sessions
 import standby
@@ -92,9 +93,10 @@ def measure():
         say("a million rows")
         results["fill"], results["wal"], results["repeated"] = tables.fill(db, here, rounds(5))
         unique = [c for c in here if c.key not in results["repeated"]]
-        results["sizes"] = tables.sizes(db, unique)
-        results["reads"] = tables.reads(db, unique, rounds(5))
-        results["copy"] = tables.copy(db, unique, rounds(5))
+        results |= of_tables(db, unique, rounds(5))
+        say("COPY")
+        results["loads"] = loads.measure(db, rounds(5))
+        results["last hour"] = loads.last_hour(db, rounds(5))
         say("clients")
         results["inserts"] = sessions.inserts(db, here, rounds(15), 1)
         results["generating"] = sessions.generating(here, rounds(5), 1)
@@ -105,6 +107,16 @@ def measure():
         results["loaded"] = sessions.loaded(rounds(20), 1)
         results["profile"] = sessions.profile(here[0], 4)
         return results
+
+
+def of_tables(db, unique, number):
+    alike = [c for c in unique if not c.more]
+    return {
+        "on disk": tables.on_disk(db, unique),
+        "sizes": tables.sizes(db, alike),
+        "reads": tables.reads(db, alike, number),
+        "copy": tables.copy(db, unique, number),
+    }
 
 
 def tight(db, here, number):
@@ -127,7 +139,7 @@ def one_of_many():
 
 
 def count(here, bindir, data):
-    calls = {c.key: c.call for c in contestants.ALL if c.key in here and not c.insert}
+    calls = {c.key: c.call for c in contestants.ALL if c.key in here and c.is_call}
     return instructions.per_call(bindir, data, calls | {"flake_timestamp(n)": "flake_timestamp(n)", "abs(n)": "abs(n)"})
 
 

@@ -41,7 +41,20 @@ def fill(db, contestants, rounds):
 
 
 def copy(db, contestants, rounds):
-    """Seconds of a COPY of all rows, IDs by default."""
+    """Seconds of a COPY of all rows, IDs by default, as the server is set and with fsync."""
+    copied = [copies(db, contestants, rounds)]
+    db.execute("ALTER SYSTEM SET fsync = on")
+    db.execute("SELECT pg_reload_conf()")
+    try:
+        while db.execute("SHOW fsync").fetchone() != ("on",):
+            time.sleep(0.05)
+        return *copied, copies(db, contestants, rounds)
+    finally:
+        db.execute("ALTER SYSTEM RESET fsync")
+        db.execute("SELECT pg_reload_conf()")
+
+
+def copies(db, contestants, rounds):
     lines = "".join(f"{n}\n" for n in range(ROWS)).encode()
 
     def load(contestant):
@@ -55,6 +68,12 @@ def copy(db, contestants, rounds):
         return run
 
     return medians(interleaved(rounds, {c.key: load(c) for c in contestants if not c.insert}))
+
+
+def on_disk(db, contestants):
+    """Megabytes of the table and its indexes."""
+    size = "SELECT pg_total_relation_size('{}') / 1e6"
+    return {c.key: float(db.execute(size.format(c.table)).fetchone()[0]) for c in contestants}
 
 
 def sizes(db, contestants):

@@ -16,6 +16,7 @@ sys.path.insert(0, str(ROOT / "bench"))
 def small(server, monkeypatch):
     import consumers
     import filters
+    import loads
     import queries
     import sessions
     import tables
@@ -29,6 +30,7 @@ def small(server, monkeypatch):
     monkeypatch.setattr(queries, "TICKS", 3)
     monkeypatch.setattr(sessions, "CONNECTIONS", 20)
     monkeypatch.setattr(tables, "ROWS", 5000)
+    monkeypatch.setattr(loads, "ROWS", 4000)
     monkeypatch.setattr(tables, "LOOKUPS", 100)
     monkeypatch.setattr(tables, "RANGES", 4)
     monkeypatch.setattr(sessions, "NUMBERS", [1, 2])
@@ -62,6 +64,7 @@ def test_all_parts_of_the_benchmarks_run(small, tmp_path):
     import consumers
     import contestants
     import filters
+    import loads
     import queries
     import report
     import run
@@ -84,8 +87,8 @@ def test_all_parts_of_the_benchmarks_run(small, tmp_path):
             "machine": run.machine(db), "labels": {c.key: c.label for c in here}, "ours": [], "clients": sessions.NUMBERS,
             "twitter": queries.ids_of_twitter(db), "memory": queries.memory(run.connect), "waiting": queries.waiting(run.connect),
             "calls": queries.calls(db, here, 1), "rows": queries.rows(db, 1),
-            "fill": fill, "wal": wal, "repeated": repeated, "copy": tables.copy(db, unique, 1),
-            "sizes": tables.sizes(db, unique), "reads": tables.reads(db, unique, 1),
+            "fill": fill, "wal": wal, "repeated": repeated, **run.of_tables(db, unique, 1),
+            "loads": loads.measure(db, 1), "last hour": loads.last_hour(db, 1),
             "inserts": [{key: [1.0, 2.0] for key in fill} | found for found in sessions.inserts(db, some, 1, 1)],
             "generating": sessions.generating(some, 1, 1),
             "tight": run.tight(db, some, 1), "tight of 32": run.one_of_many(),
