@@ -12,7 +12,7 @@ from tables import wal
 ROWS = 1_000_000
 CLIENTS = 8
 KEYS = {"twitter": ("bigint", "flake_next('twitter')"), "si": ("bigint", "flake_next('si')"), "sno": ("sno", "sno_next()")}
-# Files of the server, with all rows and with those of one client.
+# Files of the server: all rows, and the rows of one client.
 WHOLE, PART = "load_whole", "load_part"
 # A row of every second, and how many seconds a query looks back.
 HOUR = 3600
@@ -84,8 +84,9 @@ def without_first(values):
 
 
 def last_hour(db, rounds):
-    """Milliseconds of a query for the rows of an hour in a table of a million, whose times are in their keys or in a column with
-    an index. Both find the same rows."""
+    """Of a table of a million rows, whose times are in their keys or in a column with an index: milliseconds of a query for the rows
+    of an hour, and megabytes. Both find the same rows. Rows of one COPY have one time, which an index stores once for many of them, so
+    the size is that of rows with different times."""
     db.execute(f"""
         DROP TABLE IF EXISTS of_keys, of_columns CASCADE;
         CREATE TABLE of_keys (id bigint PRIMARY KEY DEFAULT flake_next('twitter'), n bigint);
@@ -109,4 +110,8 @@ def last_hour(db, rounds):
 
         return run
 
-    return medians(interleaved(rounds * 20, {"flake": ask("with_time"), "timed": ask("of_columns")}))
+    size = "SELECT pg_total_relation_size('{}') / 1e6"
+    return {
+        "ms": medians(interleaved(rounds * 20, {"flake": ask("with_time"), "timed": ask("of_columns")})),
+        "MB": {key: float(db.execute(size.format(table)).fetchone()[0]) for key, table in (("flake", "of_keys"), ("timed", "of_columns"))},
+    }

@@ -86,7 +86,8 @@ def loads(found):
 
 def timed(results):
     """A table whose key holds the time beside one that has a column for it."""
-    (copied, synced), fill, disk, hour = results["copy"], results["fill"], results["on disk"], results["last hour"]
+    (copied, synced), fill = results["copy"], results["fill"]
+    hour, disk = results["last hour"]["ms"], results["last hour"]["MB"]
     labels = {"flake": "`flake_next('twitter')`, and a view", "timed": results["labels"]["timed"]}
     rows = [
         [label, number(fill[key], "{:.2f} s"), number(copied[key], "{:.2f} s"), number(synced[key], "{:.2f} s"),

@@ -97,6 +97,7 @@ def measure():
         say("COPY")
         results["loads"] = loads.measure(db, rounds(5))
         results["last hour"] = loads.last_hour(db, rounds(5))
+        results["on disk"]["timed"] = results["last hour"]["MB"]["timed"]
         say("clients")
         results["inserts"] = sessions.inserts(db, here, rounds(15), 1)
         results["generating"] = sessions.generating(here, rounds(5), 1)
