@@ -24,6 +24,7 @@ DEFAULTS = [
     ("own_id", None),
     ("text", "'usr_' || flake_next('twitter')"),
     ("bigint", "made_in_sql()"),
+    ("bigint", "moved(flake_next('twitter'))"),
 ]
 TABLE = "CREATE TABLE rows (id bigint PRIMARY KEY DEFAULT flake_next('twitter'), n int)"
 FAST, SLOW = {"plain": 0, "twin": 5}, {"plain": 5, "twin": 0}
@@ -39,7 +40,8 @@ def server(servers):
     }  # fmt: skip
     server.sql("SELECT flake_create_layout('tagged', %s)", json.dumps(tagged))
     server.sql("""CREATE DOMAIN own_id AS bigint DEFAULT flake_next('twitter');
-                  CREATE FUNCTION made_in_sql() RETURNS bigint LANGUAGE sql AS 'SELECT flake_next(''twitter'')'""")
+                  CREATE FUNCTION made_in_sql() RETURNS bigint LANGUAGE sql AS 'SELECT flake_next(''twitter'')';
+                  CREATE FUNCTION moved(id bigint) RETURNS bigint IMMUTABLE LANGUAGE sql AS 'SELECT id + 1'""")
     return server
 
 
