@@ -767,8 +767,14 @@ BEGIN
     RETURN count;
 END $$;
 
+-- Clients use these IDs without a row that has them. After a crash, a sequence could make them again if its WAL were not on disk: so the
+-- transaction gets an ID, and its commit waits for the disk.
 CREATE FUNCTION flake_batch(layout text, count integer) RETURNS SETOF bigint VOLATILE STRICT PARALLEL UNSAFE LANGUAGE sql
-    BEGIN ATOMIC SELECT flake_next(layout) FROM generate_series(1, flake.counted(count)); END;
+    BEGIN ATOMIC
+        SELECT pg_catalog.pg_current_xact_id(), CASE pg_catalog.current_setting('synchronous_commit')
+            WHEN 'off' THEN pg_catalog.set_config('synchronous_commit', 'on', true) END;
+        SELECT flake_next(layout) FROM generate_series(1, flake.counted(count));
+    END;
 
 CREATE FUNCTION flake_start_above(id bigint, layout text, force boolean DEFAULT false) RETURNS timestamptz
     VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET client_min_messages = error LANGUAGE plpgsql AS $$

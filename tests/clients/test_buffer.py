@@ -10,6 +10,7 @@ import time
 
 import pytest
 
+import managed
 from bouncer import bouncer
 from buffer_programs import LANGUAGES, Programs, Talking
 from conftest import ROOT, signalled
@@ -304,6 +305,19 @@ def test_no_id_is_used_when_it_is_too_old(talking, database):
     assert max(ages) <= age + longest + 100_000
     # Buffered IDs were among them.
     assert max(ages) > 1000
+
+
+@every_language
+def test_the_edition_in_plain_sql_serves_the_same_clients(talking, own_servers, tmp_path):
+    """Also over a crash, after which the clock is behind, while a buffer is in use."""
+    server = own_servers(extension=False, clock="+0")
+    managed.install(server)
+    database = Database(server, tmp_path, extension=False)
+    talk = talking.to(database, PGDATABASE="postgres", MAX_AGE="3600")
+    made = [talk("take", 100), talk.next()]
+    server.restart(mode="immediate", while_stopped=lambda: server.set_clock("-0.4"))
+    made += talk.next(50), talk("take", 500)
+    distinct(*made)
 
 
 @every_language

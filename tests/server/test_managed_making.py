@@ -320,6 +320,23 @@ def test_ids_of_commits_are_not_made_again_after_a_crash(clocked):
     assert clocked.sql("SELECT count(*), count(DISTINCT id) FROM made") == [(17000, 17000)]
 
 
+def test_ids_of_a_batch_are_not_made_again_after_a_crash(clocked):
+    """A client has them in its buffer, and no row has them. The sessions do not wait for the disk otherwise."""
+    clocked.sql("ALTER SYSTEM SET wal_writer_delay = '10s'")
+    clocked.sql("ALTER SYSTEM SET synchronous_commit = off")
+    clocked.reload()
+    made = []
+    for number in range(4):
+        clocked.set_clock(at(200 + number))
+        made += clocked.sql("SELECT flake_batch('twitter', 500)")
+        after = at(200 + number - 0.4 * (number % 2))
+        clocked.restart(mode="immediate", while_stopped=lambda after=after: clocked.set_clock(after))
+        if number % 2:
+            clocked.set_clock(running(200 + number - 0.4))
+        made += clocked.sql("SELECT flake_batch('twitter', 500)")
+    assert len(made) == len(set(made)) == 4000
+
+
 def test_a_promoted_server_and_the_old_primary_make_different_ids(own_servers):
     """Their sequences and their clocks are alike."""
     primary = managed_server(own_servers, clock=at(0))
