@@ -1,6 +1,6 @@
-//! The shared memory of all sessions: a dynamic segment, and how a session finds it.
+//! The shared memory of all sessions, and how a session finds it.
 //!
-//! After the library was replaced, new sessions load another version than the one that has created the segment. Versions with
+//! After the library was replaced, new sessions load another version than the one that has created the memory. Versions with
 //! the same form of shared memory and the same division of IDs work together. A session of any other version raises an error
 //! until the server restarts, because it could not know which IDs the others make.
 #![allow(unsafe_code, reason = "shared memory")]
@@ -8,7 +8,6 @@
 use std::cell::{Cell, UnsafeCell};
 use std::ffi::CStr;
 use std::ptr::{null_mut, slice_from_raw_parts_mut};
-use std::sync::atomic::{AtomicI64, Ordering};
 
 use flake_core::horizon::SlotTransactions;
 use flake_core::horizon::prepared::Prepared;
@@ -18,6 +17,7 @@ use flake_core::{DIVISION, SlotProgress};
 use super::control::{Control, Header, VERSION};
 use crate::clock;
 use crate::error::Error;
+use crate::postgres::shared_memory::Preloading;
 use crate::postgres::{prepared, shared_memory, slot, stall};
 
 const NAME: &CStr = c"flake";
@@ -34,7 +34,7 @@ pub struct SlotMemory {
 // SAFETY: only the owner of the slot uses the cell.
 unsafe impl Sync for SlotMemory {}
 
-/// The segment as mapped into this session.
+/// The memory as this session sees it.
 pub struct Memory {
     pub control: &'static Control,
     /// The words of lanes.
@@ -47,33 +47,30 @@ thread_local! {
     static MEMORY: Cell<Option<&'static Memory>> = const { Cell::new(None) };
 }
 
-/// When the server started, if the library is preloaded; 0 otherwise. Sessions inherit it from the postmaster.
-static STARTED_AT: AtomicI64 = AtomicI64::new(0);
-
 /// If the library is being preloaded, the ledger will be as old as the server.
 pub fn preload() {
-    shared_memory::at_startup(NAME, || STARTED_AT.store(clock::now(), Ordering::Relaxed));
+    shared_memory::at_startup(Preloading { name: NAME, size, fill: |start| fill(start, Some(clock::now())) });
 }
 
-/// Returns the segment if this session has found it already. Raises no error.
+/// Returns the memory if this session has found it already. Raises no error.
 #[inline]
 pub fn attached() -> Option<&'static Memory> {
     MEMORY.get()
 }
 
-/// Returns the segment; None if it belongs to another version. Raises an error if it cannot be had.
+/// Returns the memory; None if it belongs to another version. Raises an error if it cannot be had.
 pub fn memory() -> Option<&'static Memory> {
     attach().ok()
 }
 
-/// Finds the segment, and creates it in the first session that needs it. Raises an error if it cannot be had, because this session
+/// Finds the memory, and creates it in the first session that needs it, unless the server has preloaded the library. Raises an error if it cannot be had, because this session
 /// and the others could not know of each other's IDs. If it belongs to another version, returns that error.
 pub fn attach() -> Result<&'static Memory, Error> {
     if let Some(memory) = attached() {
         return Ok(memory);
     }
     let start = shared_memory::raising_instead(
-        || shared_memory::segment(NAME, size(), fill),
+        || shared_memory::segment(NAME, size(), |start| fill(start, None)),
         |reason| {
             let detail = "A session makes IDs only if it shares memory with the other sessions, which would not know of its IDs \
                           otherwise.";
@@ -81,14 +78,14 @@ pub fn attach() -> Result<&'static Memory, Error> {
             Error::not_ready(message)
                 .detail(detail)
                 .hint(
-                    "Check max_connections and the limits of dynamic shared memory, such as the size of /dev/shm. \
-                     If the server's main segment has no room, add flake to shared_preload_libraries, which \
-                     reserves some, and restart the server. The next call tries again.",
+                    "Check max_connections and the limits of dynamic shared memory, such as the size of /dev/shm, and \
+                     whether queries use all of it. The next call tries again. If flake is in \
+                     shared_preload_libraries, the server has this memory from its start.",
                 )
                 .raise()
         },
     );
-    // SAFETY: the segment of every version begins with a header, which does not change.
+    // SAFETY: the memory of every version begins with a header, which does not change.
     let header = unsafe { &*start.cast::<Header>() };
     let found = (header.version, header.division);
     if found != (VERSION, DIVISION) {
@@ -113,7 +110,7 @@ pub fn attach() -> Result<&'static Memory, Error> {
 
 type Parts = (*mut Control, *mut [Line], *mut [SlotMemory], *mut [Prepared]);
 
-/// Returns the parts of the segment, one behind the other. The entries of prepared transactions suffice for all that can be prepared,
+/// Returns the parts of the memory, one behind the other. The entries of prepared transactions suffice for all that can be prepared,
 /// one more that each slot is about to prepare, and as many that have ended; one entry is for ended ones that find no place.
 fn parts(start: *mut u8) -> Parts {
     const { assert!(align_of::<Control>().is_multiple_of(align_of::<Line>())) };
@@ -138,17 +135,18 @@ fn size() -> usize {
     prepared.cast::<Prepared>().wrapping_add(prepared.len()).addr()
 }
 
-/// Fills a new segment, which no other session uses yet. May raise an error.
-fn fill(start: *mut u8) {
+/// Fills new memory, which no other session uses yet. The instant is when the server started, if its ledger is that old. May raise an
+/// error.
+fn fill(start: *mut u8, started_at: Option<i64>) {
     /// # Safety There must be memory for all elements.
     unsafe fn fill_all<T: Default>(array: *mut [T]) {
         // SAFETY: as the caller promises.
         (0..array.len()).for_each(|at| unsafe { array.cast::<T>().add(at).write(T::default()) });
     }
     let (control, lines, slots, prepared) = parts(start);
-    // SAFETY: the segment has the size of all parts.
+    // SAFETY: the memory has the size of all parts.
     unsafe {
-        control.write(Control::new(Some(STARTED_AT.load(Ordering::Relaxed)).filter(|&started_at| started_at > 0)));
+        control.write(Control::new(started_at));
         fill_all(lines);
         fill_all(slots);
         fill_all(prepared);

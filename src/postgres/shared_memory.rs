@@ -1,5 +1,7 @@
-//! A dynamic segment that the first session creates and all others find. PostgreSQL's registry of such segments (since 17) does not
-//! help: it refuses a segment of another size, such as another version's, with an error of its own, which could not say what helps.
+//! Memory that all sessions share. In a server that preloads the library, it is a part of PostgreSQL's main segment, so it is there from
+//! the start. In any other server it is a dynamic segment, which the first session creates and all others find. PostgreSQL's registry
+//! of such segments (since 17) does not help: it refuses a segment of another size, such as another version's, with an error of its
+//! own, which could not say what helps.
 #![allow(unsafe_code, reason = "shared memory consists of raw pointers")]
 
 use std::cell::Cell;
@@ -18,9 +20,13 @@ fn handle(name: &'static CStr) -> &'static AtomicU32 {
     unsafe { &*pg_sys::ShmemInitStruct(name.as_ptr(), size_of::<AtomicU32>(), &mut found).cast() }
 }
 
-/// Returns the beginning of the segment of a name, aligned to a page, which lives as long as the server. The session that creates
-/// it fills `size` bytes of it by `fill`. The mapping lasts until the session ends. May raise an error.
+/// Returns the beginning of the memory of a name, aligned to a cache line, which lives as long as the server. If the server has not
+/// preloaded the library, the session that creates the memory fills `size` bytes of it by `fill`, and the mapping lasts until the
+/// session ends. May raise an error.
 pub fn segment(name: &'static CStr, size: usize, fill: impl FnOnce(*mut u8)) -> *mut u8 {
+    if let Some(start) = PRELOADED.get() {
+        return start;
+    }
     let handle = handle(name);
     // SAFETY: a mapping belongs to the current resource owner until it is pinned, so an error ends it.
     unsafe {
@@ -57,27 +63,58 @@ pub fn raising_instead<R>(act: impl FnOnce() -> R + UnwindSafe, raise: fn(String
     PgTryBuilder::new(AssertUnwindSafe(act)).catch_others(message).execute()
 }
 
-thread_local! {
-    static NEXT_STARTUP_HOOK: Cell<pg_sys::shmem_startup_hook_type> = const { Cell::new(None) };
-    static AT_STARTUP: Cell<(&'static CStr, fn())> = const { Cell::new((c"", || ())) };
+/// What the server does with the memory when it starts.
+#[derive(Clone, Copy)]
+pub struct Preloading {
+    pub name: &'static CStr,
+    /// Returns the size in bytes, once PostgreSQL has computed MaxBackends.
+    pub size: fn() -> usize,
+    /// Fills the memory.
+    pub fill: fn(*mut u8),
 }
 
-/// If the library is being preloaded, makes room for the handle of the segment of a name whenever the server starts, and calls `act`.
-pub fn at_startup(name: &'static CStr, act: fn()) {
+thread_local! {
+    static NEXT_REQUEST_HOOK: Cell<pg_sys::shmem_request_hook_type> = const { Cell::new(None) };
+    static NEXT_STARTUP_HOOK: Cell<pg_sys::shmem_startup_hook_type> = const { Cell::new(None) };
+    static PRELOADING: Cell<Option<Preloading>> = const { Cell::new(None) };
+    /// The memory in the main segment. Sessions inherit it from the postmaster.
+    static PRELOADED: Cell<Option<*mut u8>> = const { Cell::new(None) };
+}
+
+/// If the library is being preloaded, takes the memory from the main segment whenever the server starts. No role can use that up, while
+/// any role can use up the dynamic segments of a server, by queries with many parallel parts.
+pub fn at_startup(preloading: Preloading) {
+    #[pg_guard]
+    unsafe extern "C-unwind" fn request() {
+        // SAFETY: this is the hook that was set before, and PostgreSQL computes the size of the main segment after it.
+        unsafe {
+            if let Some(next) = NEXT_REQUEST_HOOK.get() {
+                next();
+            }
+            PRELOADING.get().into_iter().for_each(|own| pg_sys::RequestAddinShmemSpace((own.size)()));
+        }
+    }
     #[pg_guard]
     unsafe extern "C-unwind" fn startup() {
-        if let Some(next) = NEXT_STARTUP_HOOK.get() {
-            // SAFETY: this is the hook that was set before.
-            unsafe { next() };
+        // SAFETY: this is the hook that was set before. No session runs yet that could see the memory before it is filled.
+        unsafe {
+            if let Some(next) = NEXT_STARTUP_HOOK.get() {
+                next();
+            }
+            if let Some(own) = PRELOADING.get() {
+                let mut found = false;
+                let start = pg_sys::ShmemInitStruct(own.name.as_ptr(), (own.size)(), &mut found).cast();
+                (own.fill)(start);
+                PRELOADED.set(Some(start));
+            }
         }
-        let (name, act) = AT_STARTUP.get();
-        handle(name);
-        act();
     }
     // SAFETY: the hooks are variables of the postmaster, which has one thread.
     unsafe {
         if pg_sys::process_shared_preload_libraries_in_progress {
-            AT_STARTUP.set((name, act));
+            PRELOADING.set(Some(preloading));
+            NEXT_REQUEST_HOOK.set(pg_sys::shmem_request_hook);
+            pg_sys::shmem_request_hook = Some(request);
             NEXT_STARTUP_HOOK.set(pg_sys::shmem_startup_hook);
             pg_sys::shmem_startup_hook = Some(startup);
         }

@@ -9,6 +9,7 @@ from bouncer import bouncer, load
 from clients import MAKE, Made
 from memory import peak_memory
 from standing_clock import at, cancelled
+from test_faults import kill_a_backend
 from waiting import cancelled_once, wait_until
 
 GENERATING = "SELECT name FROM flake_layouts WHERE generates AND ends_at > now() ORDER BY name"
@@ -67,6 +68,18 @@ Datum take_shared_memory(PG_FUNCTION_ARGS)
     PG_RETURN_VOID();
 }
 """
+
+
+def test_a_server_that_preloads_the_library_has_the_memory_from_its_start(servers):
+    """Whatever uses up the dynamic segments of the server, as any role can by a query with many parallel parts."""
+    server, made = servers("dynamic_shared_memory_type=mmap", "shared_preload_libraries=flake"), Made()
+    server.restart()
+    with server.connect() as db, no_memory(server):
+        made.make(db, 10)
+    # The server ends all processes, and fills the memory again.
+    kill_a_backend(server, made)
+    with server.connect() as db, no_memory(server):
+        made.make(db, 10)
 
 
 def test_a_session_without_the_control_block_makes_no_ids(servers):
