@@ -40,13 +40,14 @@ def test_a_partition_that_others_refer_to_is_not_widened(server):
 
 CHILD = """
     CREATE TABLE postgres.{0} (id int PRIMARY KEY);
-    CREATE TABLE postgres.old_{0} (PRIMARY KEY (id)) INHERITS (postgres.{0})"""
+    CREATE TABLE postgres.old_{0} (UNIQUE (id)) INHERITS (postgres.{0})"""
 
 
 def test_a_child_that_others_refer_to_is_in_the_way(server):
     server.sql(CHILD.format("tea"))
     plan = psql(server, "postgres", arguments=["-v", "table=postgres.tea", "-f", WIDEN])
     assert plan.count("ALTER TABLE") == 1 and "in the way" not in plan
+    psql(server, "postgres", plan)
     server.sql(CHILD.format("milk"))
     refer(server, "old_milk", "int", "id")
     plan = psql(server, "postgres", arguments=["-v", "table=postgres.milk", "-f", WIDEN])
@@ -98,6 +99,10 @@ def test_a_sno_that_others_refer_to_stays(server):
     leave(server)
     assert not has_acted(server)
     assert server.value("SELECT pg_typeof(id)::text FROM postgres.notes UNION ALL SELECT 'none'") == "none"
+    # PostgreSQL 19 refuses such a change of type, whoever refers to the column.
+    if server.value("SELECT current_setting('server_version_num')::int < 190000"):
+        hostile.act(server, "postgres", "ALTER TABLE postgres.notes ALTER id DROP DEFAULT, ALTER id TYPE text USING id::text")
+        assert has_acted(server)
 
 
 def test_no_function_takes_the_place_of_setval(server):
