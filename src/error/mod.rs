@@ -8,7 +8,7 @@ mod raise;
 use pgrx::PgSqlErrorCode::{self, *};
 
 pub use self::core::SEE_FIELDS;
-pub use self::privilege::{monitor_only, owner_only, superuser_only};
+pub use self::privilege::{monitor_only, must_own, owner_only, superuser_only};
 pub use self::raise::{OrRaise, errsave};
 
 /// An error of the extension. Most have a HINT.

@@ -7,7 +7,7 @@ use pgrx::spi::{quote_identifier, quote_literal};
 
 use super::layout_uses;
 use crate::clock;
-use crate::error::{Error, OrRaise, listed, owner_only};
+use crate::error::{Error, OrRaise, listed, must_own, owner_only};
 use crate::layouts::{catalog, custom, unknown};
 use crate::postgres::encoding::{escape_non_ascii, to_utf8_lossy};
 use crate::postgres::entry_point::c_symbol;
@@ -87,6 +87,7 @@ fn flake_drop_layout(name: &[u8]) {
             None => unknown(&name).raise(),
         }
     };
+    must_own(stored.owner, &format!("layout \"{name}\"")).or_raise();
     let mut uses = layout_uses::of(&name);
     let keys = seal::all().filter(|key| key.shown().is_ok_and(|shown| shown.layout == name));
     uses.extend(keys.map(|key| format!("key \"{}\"", key.name)));

@@ -9,7 +9,7 @@ use pgrx::spi::{quote_identifier, quote_literal};
 
 use super::custom_layouts::refuse_table;
 use super::layout_uses;
-use crate::error::{Error, OrRaise, listed, owner_only};
+use crate::error::{Error, OrRaise, listed, must_own, owner_only};
 use crate::layouts::by_name;
 use crate::postgres::encoding::escape_non_ascii;
 use crate::postgres::entry_point::c_symbol;
@@ -66,6 +66,7 @@ fn flake_import_key(name: &[u8], secret: &[u8], layout: &[u8], force: bool) {
                 .hint("Pass this layout.")
                 .raise();
         }
+        let key = owned(key);
         return act_as(key.owner, || mapping::store(&key.name, number, &secret));
     }
     if force && seal::find(name).is_some() {
@@ -151,10 +152,15 @@ fn known(name: &[u8]) -> Key {
     seal::find(name).unwrap_or_else(|| seal::unknown(name).raise())
 }
 
-/// Returns a key that no other session changes or drops by these functions before the transaction ends.
+/// Returns a key of the caller's that no other session changes or drops by these functions before the transaction ends.
 pub(super) fn locked(name: &[u8]) -> Key {
     lock(known(name).server);
-    known(name)
+    owned(known(name))
+}
+
+fn owned(key: Key) -> Key {
+    must_own(key.owner, &format!("key \"{}\"", key.name)).or_raise();
+    key
 }
 
 /// PostgreSQL calls this with the options of servers and mappings, including those in a dump. Any role may use the wrapper, so that

@@ -58,7 +58,7 @@ pub fn name(role: pg_sys::Oid) -> String {
     name.map(|name| to_utf8_lossy(name.to_bytes()).into_owned()).unwrap_or_default()
 }
 
-/// Calls `act` as another role, with a search_path that the caller has not set, because event triggers may look up functions by it.
+/// Calls `act` as another role, whose privileges the caller must have, with a search_path that the caller has not set, because event triggers may look up functions by it.
 /// After an error, PostgreSQL restores the role and the setting at the end of the transaction or subtransaction.
 pub fn act_as<R>(role: pg_sys::Oid, act: impl FnOnce() -> R) -> R {
     let (mut present, mut context) = (pg_sys::Oid::INVALID, 0);
@@ -69,6 +69,7 @@ pub fn act_as<R>(role: pg_sys::Oid, act: impl FnOnce() -> R) -> R {
         if present == role {
             return act();
         }
+        assert!(has_privileges_of(role), "only who has a role's privileges acts as that role");
         pg_sys::SetUserIdAndSecContext(role, context | restricted);
         let result = local_settings::with(&[(c"search_path", c"pg_catalog, pg_temp")], act);
         pg_sys::SetUserIdAndSecContext(present, context);

@@ -34,7 +34,8 @@ SELF_EXPLAINING = {
         "secret of a key must have 16 bytes, not …", "invalid options for a key",
     ],
     "the role that is needed": [
-        "must be superuser to call …", "must be owner of extension flake or of the database to call …", "permission denied for …",
+        "must be superuser to call …", "must be owner of extension flake or of the database to call …", "must be owner of …",
+        "permission denied for …",
     ],
     "a limit, and DETAIL says what to do": ["expression in the catalog is too long", "JSON is too long"],
     "a fault of flake's own, to be reported": ["slot … is out of range for … slots"],

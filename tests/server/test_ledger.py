@@ -82,6 +82,17 @@ def test_a_server_that_preloads_the_library_has_the_memory_from_its_start(server
         made.make(db, 10)
 
 
+def test_a_server_that_preloads_the_library_asks_for_the_room(servers):
+    """The memory takes nothing of what the main segment has left for others."""
+    server = servers()
+    left = "SELECT size FROM pg_shmem_allocations WHERE name IS NULL"
+    before = server.value(left)
+    server.restart("shared_preload_libraries=flake")
+    taken = server.value("SELECT allocated_size FROM pg_shmem_allocations WHERE name = 'flake'")
+    assert taken > 200_000
+    assert server.value(left) > before - taken / 2
+
+
 def test_a_session_without_the_control_block_makes_no_ids(servers):
     """Other sessions could not know of its IDs, so it makes none. Its error says what helps."""
     server = servers()
