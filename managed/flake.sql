@@ -824,23 +824,28 @@ BEGIN
 END $$;
 
 -- The greatest ID of each column whose default makes IDs, if a B-tree shows it, and the table and all its partitions are the caller's own:
--- a query of another's table runs functions of its owner, in policies and in expressions of indexes. Of a partition whose parent is
+-- a query of another's table runs functions of its owner, in policies and in expressions of indexes. The owner of a schema can put
+-- another table in a table's place, so their schemas are the caller's own, too, or a superuser's. Of a partition whose parent is
 -- another's, constraint_exclusion would evaluate the parent's partition key.
 CREATE FUNCTION flake.greatest_ids(OUT place text, OUT layout text, OUT id bigint) RETURNS SETOF record
     VOLATILE SET search_path = pg_catalog, pg_temp SET constraint_exclusion = off LANGUAGE plpgsql AS $$
 DECLARE
     key record;
+    schemas oid[] := ARRAY(
+        SELECT n.oid FROM pg_namespace n JOIN pg_database d ON d.datname = current_database()
+        JOIN pg_roles r ON r.oid = CASE pg_get_userbyid(n.nspowner) WHEN 'pg_database_owner' THEN d.datdba ELSE n.nspowner END
+        WHERE r.rolsuper OR r.rolname = current_user);
 BEGIN
     FOR key IN
         SELECT a.attrelid::regclass AS relation, a.attname AS name, made.layout,
                EXISTS (SELECT FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid JOIN pg_am m ON m.oid = c.relam
                        WHERE i.indrelid = a.attrelid AND i.indkey[0] = a.attnum AND i.indpred IS NULL AND i.indisvalid
                            AND m.amname = 'btree')
-                   AND pg_get_userbyid(t.relowner) = current_user AND NOT row_security_active(t.oid)
+                   AND pg_get_userbyid(t.relowner) = current_user AND t.relnamespace = ANY (schemas) AND NOT row_security_active(t.oid)
                    AND NOT EXISTS (WITH RECURSIVE child (oid) AS (
                            SELECT inhrelid FROM pg_inherits WHERE inhparent = t.oid
                            UNION SELECT inhrelid FROM pg_inherits JOIN child ON inhparent = child.oid)
-                       SELECT FROM child JOIN pg_class c USING (oid) WHERE c.relowner <> t.relowner) AS is_shown
+                       SELECT FROM child JOIN pg_class c USING (oid) WHERE c.relowner <> t.relowner OR c.relnamespace <> ALL (schemas)) AS is_shown
         FROM pg_attrdef d JOIN pg_attribute a ON (a.attrelid, a.attnum) = (d.adrelid, d.adnum) JOIN pg_class t ON t.oid = a.attrelid,
              LATERAL (SELECT substring(pg_get_expr(d.adbin, d.adrelid) FROM $x$flake_next"?\('(\w+)'$x$) AS layout) made
         WHERE a.atttypid = 'bigint'::regtype AND t.relkind IN ('r', 'p') AND t.relpersistence <> 't'

@@ -64,7 +64,7 @@ impl SequencePage {
         }
         // SAFETY: the lock is released at the end of the transaction or before.
         unsafe { pg_sys::LockRelationOid(oid, LOCK_MODE) };
-        Self::locked(oid, name)
+        Self::locked(oid, Some(name))
     }
 
     /// Opens the unlogged sequence with this name in the same schema, or returns None if there is none.
@@ -83,18 +83,18 @@ impl SequencePage {
             let oid = pg_sys::get_relname_relid(name.as_ptr(), self.schema);
             (oid != pg_sys::Oid::INVALID && pg_sys::ConditionalLockRelationOid(oid, LOCK_MODE)).then_some(oid)
         };
-        Self::locked(oid?, name)
+        Self::locked(oid?, Some(name))
     }
 
-    /// Returns the locked sequence with this OID if it has this name. Otherwise releases the lock.
-    fn locked(oid: pg_sys::Oid, name: &CStr) -> Option<Self> {
+    /// Returns the locked sequence with this OID, if it has this name, if one is given. Otherwise releases the lock.
+    fn locked(oid: pg_sys::Oid, name: Option<&CStr>) -> Option<Self> {
         // SAFETY: the lock makes the catalog's row final.
         unsafe {
             let row = pg_sys::SearchSysCache1(pg_sys::SysCacheIdentifier::RELOID as _, oid.into());
             let found = row.as_mut().and_then(|row| {
                 let form = &*pg_sys::GETSTRUCT(row).cast::<pg_sys::FormData_pg_class>();
                 let is_it = form.relkind as u8 == pg_sys::RELKIND_SEQUENCE
-                    && CStr::from_ptr(form.relname.data.as_ptr()) == name;
+                    && name.is_none_or(|name| CStr::from_ptr(form.relname.data.as_ptr()) == name);
                 let is_logged = form.relpersistence as u8 == pg_sys::RELPERSISTENCE_PERMANENT;
                 let found = is_it.then(|| Self { oid, schema: form.relnamespace, place: place(form), is_logged });
                 pg_sys::ReleaseSysCache(row);
@@ -223,6 +223,18 @@ impl Drop for SequencePage {
             // SAFETY: it is locked, and no longer used.
             unsafe { pg_sys::UnlockRelationOid(self.oid, LOCK_MODE) };
         }
+    }
+}
+
+/// Returns the last value of any sequence, and whether it was handed out. A query would name the sequence, and the owner of its schema
+/// could put a view in its place. The sequence must not be temporary.
+pub fn state(oid: pg_sys::Oid) -> Option<(i64, bool)> {
+    // SAFETY: the lock is released at the end of the transaction or before. A sequence has one page, which the buffer's lock protects.
+    unsafe {
+        pg_sys::LockRelationOid(oid, LOCK_MODE);
+        let page = SequencePage::locked(oid, None)?.buffer(0).locked(pg_sys::BUFFER_LOCK_SHARE);
+        let data = &*sequence_data(page.page());
+        Some((data.last_value, data.is_called))
     }
 }
 

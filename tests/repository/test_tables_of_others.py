@@ -74,7 +74,6 @@ LISTED = {
     "src/functions/convert_table/mod.rs": {"LOCK TABLE …": "a lock runs nothing"},
     "src/functions/convert_table/switch.rs": {
         "ALTER TABLE …": "a default and an identity are changed, for which PostgreSQL looks at no row",
-        "FROM …": "the sequence of a key, which has no indexes, policies or triggers",
     },
     "src/functions/take/statements.rs": {
         "FROM {table}": "the caller reads rows, and trusts whose they are",

@@ -104,6 +104,23 @@ def test_the_check_calls_nothing_of_the_owners_of_tables(server):
     assert found == {f"greatest ID of {name}": ok for name, ok in names.items()}
 
 
+def test_the_check_reads_no_table_in_a_schema_of_another_role(server):
+    """The owner of a schema can drop any table there, and make another one of the same name while the check runs."""
+    managed.install(server, user="Owner")
+    server.sql("CREATE SCHEMA ours")
+    for schema in ("public", "mine", "ours"):
+        server.sql(f"""CREATE TABLE {schema}.whole (id bigint PRIMARY KEY DEFAULT flake_next('twitter')) PARTITION BY RANGE (id);
+            CREATE TABLE {schema}.part_{schema} PARTITION OF {schema}.whole DEFAULT; INSERT INTO {schema}.whole DEFAULT VALUES""")
+    server.sql("ALTER TABLE ours.part_ours SET SCHEMA mine")
+    found = dict(server.sql("SELECT name, ok FROM flake_check() WHERE name LIKE 'greatest%'"))
+    names = ["public.whole", "public.part_public", "mine.whole", "mine.part_mine", "mine.part_ours", "ours.whole"]
+    assert found == {f"greatest ID of {name}.id": None for name in names}
+    # The tables of an owner, in a schema of the owner's, are read, and those of a superuser in one of another superuser's.
+    server.sql("CREATE ROLE other SUPERUSER; ALTER SCHEMA ours OWNER TO other; ALTER TABLE mine.part_ours SET SCHEMA ours")
+    found = server.sql("SELECT name, ok FROM flake_check() WHERE name LIKE 'greatest%' AND ok")
+    assert sorted(found) == [("greatest ID of ours.part_ours.id", True), ("greatest ID of ours.whole.id", True)]
+
+
 @pytest.mark.parametrize("id", [-1, 2**53])
 def test_the_check_names_an_id_of_another_layout(server, id):
     managed.install(server, user="Owner")

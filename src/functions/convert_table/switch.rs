@@ -1,15 +1,16 @@
 //! The statement that switches the default of a key, and the statement that undoes this.
 
+use pgrx::pg_sys;
 use pgrx::spi::{SpiClient, SpiError};
 
 use super::key::Key;
 use super::statements::{qualified, rows, run};
 use crate::postgres::encoding::to_utf8_lossy;
-use crate::postgres::role::act_as;
+use crate::postgres::sequence_page;
 
 /// The sequence of the identity column ($1, $2), and the beginning of a clause with its options.
 const SEQUENCE: &str = "
-    SELECT ARRAY[s.seqrelid::pg_catalog.regclass::pg_catalog.text, o.relowner::pg_catalog.text,
+    SELECT ARRAY[s.seqrelid::pg_catalog.oid::pg_catalog.text,
         pg_catalog.concat('GENERATED ', CASE a.attidentity WHEN 'a' THEN 'ALWAYS' ELSE 'BY DEFAULT' END, ' AS IDENTITY (SEQUENCE NAME ',
             s.seqrelid::pg_catalog.regclass, ' START WITH ', s.seqstart, ' INCREMENT BY ', s.seqincrement, ' MINVALUE ', s.seqmin,
             ' MAXVALUE ', s.seqmax, ' CACHE ', s.seqcache, CASE WHEN s.seqcycle THEN ' CYCLE' ELSE ' NO CYCLE' END, ' RESTART WITH ')]
@@ -19,17 +20,17 @@ const SEQUENCE: &str = "
       AND d.refclassid OPERATOR(pg_catalog.=) 'pg_catalog.pg_class'::pg_catalog.regclass
       AND d.classid OPERATOR(pg_catalog.=) 'pg_catalog.pg_class'::pg_catalog.regclass
     JOIN pg_catalog.pg_sequence s ON s.seqrelid OPERATOR(pg_catalog.=) d.objid
-    JOIN pg_catalog.pg_class o ON o.oid OPERATOR(pg_catalog.=) s.seqrelid
     WHERE a.attrelid OPERATOR(pg_catalog.=) $1 AND a.attnum OPERATOR(pg_catalog.=) $2";
 
-/// The next number of sequence q, and the end of the clause. A sequence that has ended repeats its last number.
+/// The next number of sequence $1 after the last value $2, which was handed out or not ($3), and the end of the clause. A sequence that
+/// has ended repeats its last number.
 const NEXT: &str = "
     SELECT ARRAY[pg_catalog.concat(CASE
         WHEN NOT q.is_called THEN q.last_value
         WHEN n.next OPERATOR(pg_catalog.>=) s.seqmin AND n.next OPERATOR(pg_catalog.<=) s.seqmax THEN n.next
         WHEN NOT s.seqcycle THEN q.last_value
         WHEN s.seqincrement OPERATOR(pg_catalog.>) 0 THEN s.seqmin ELSE s.seqmax END, ')')]
-    FROM pg_catalog.pg_sequence s JOIN q ON s.seqrelid OPERATOR(pg_catalog.=) q.tableoid
+    FROM pg_catalog.pg_sequence s JOIN (SELECT $2, $3) q(last_value, is_called) ON s.seqrelid OPERATOR(pg_catalog.=) $1
     CROSS JOIN LATERAL (SELECT q.last_value::pg_catalog.numeric OPERATOR(pg_catalog.+) s.seqincrement) n(next)";
 
 /// Gives a key another default. Returns the statement that restores the old one.
@@ -54,14 +55,14 @@ pub fn switch(client: &mut SpiClient<'_>, key: &Key, default: &[u8]) -> Result<V
 /// Returns the clause that makes the same kind of identity column, whose sequence continues where the current one is.
 fn identity(client: &mut SpiClient<'_>, key: &Key) -> Result<Vec<u8>, SpiError> {
     let found = qualified(|| rows(client, SEQUENCE, &[key.oid.into(), key.number.into()]))?;
-    let Some([Some(name), Some(owner), Some(clause)]) = found.first().map(|row| &row[..]) else {
+    let Some([Some(sequence), Some(clause)]) = found.first().map(|row| &row[..]) else {
         pgrx::error!("identity column without a sequence")
     };
-    let next =
-        [b"WITH q AS (SELECT tableoid, last_value::pg_catalog.int8, is_called FROM ", &name[..], b")", NEXT.as_bytes()]
-            .concat();
-    // The owner may have put a view in its place.
-    let owner = to_utf8_lossy(owner).parse::<u32>().unwrap_or_default().into();
-    let next = act_as(owner, || rows(client, next, &[]))?.into_iter().flatten().flatten().flatten();
+    let sequence = pg_sys::Oid::from(to_utf8_lossy(sequence).parse::<u32>().unwrap_or_default());
+    let Some((last_value, is_called)) = sequence_page::state(sequence) else {
+        pgrx::error!("identity column without a sequence")
+    };
+    let next = rows(client, NEXT, &[sequence.into(), last_value.into(), is_called.into()])?;
+    let next = next.into_iter().flatten().flatten().flatten();
     Ok(clause.iter().copied().chain(next).collect())
 }
