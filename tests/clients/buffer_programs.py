@@ -1,6 +1,8 @@
 """The programs of tests/clients/buffer, which use the packages of the clients as they are published, and the files of clients/go
 and clients/rust."""
 
+import fcntl
+import json
 import os
 import pathlib
 import shutil
@@ -49,17 +51,26 @@ def package(language, pattern, directory):
 
 
 class Programs:
-    """Builds the program of each language once, with the package in a place of its own."""
+    """Builds the program of each language once, with the package in a place of its own, for all workers that run the tests."""
 
-    def __init__(self, directory):
-        self.directory, self.commands = directory, {}
+    def __init__(self, factory):
+        base = factory.getbasetemp()
+        self.directory = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "programs"
+        self.directory.mkdir(exist_ok=True)
 
     def __getitem__(self, language):
         if reason := lacks(language):
             pytest.skip(reason)
-        if language not in self.commands:
-            self.commands[language] = list(map(str, getattr(self, language)()))
-        return self.commands[language]
+        return self.once(language, lambda: list(map(str, getattr(self, language)())))
+
+    def once(self, name, build):
+        """Returns what `build` has returned to whichever worker came first."""
+        built = self.directory / f"{name}.json"
+        with (self.directory / f"{name}.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not built.exists():
+                built.write_text(json.dumps(build()))
+        return json.loads(built.read_text())
 
     def build(self, *command, cwd=ROOT, **environment):
         subprocess.run(list(map(str, command)), check=True, cwd=cwd, env=os.environ | environment)
@@ -74,9 +85,11 @@ class Programs:
 
     @property
     def python_path(self):
+        return self.once("python_package", self.python_package)
+
+    def python_package(self):
         at = self.directory / "python"
-        if not at.exists():
-            zipfile.ZipFile(package("python", "*.whl", self.directory / "dist")).extractall(at)
+        zipfile.ZipFile(package("python", "*.whl", self.directory / "dist")).extractall(at)
         return f"{at}:{CLIENTS / 'python'}"
 
     def python(self):
@@ -88,17 +101,19 @@ class Programs:
     @property
     def node_directory(self):
         """Returns a directory whose programs find the package and the other clients."""
+        return pathlib.Path(self.once("typescript_package", self.typescript_package))
+
+    def typescript_package(self):
         at = self.directory / "typescript"
-        if not at.exists():
-            modules = at / "node_modules"
-            modules.mkdir(parents=True)
-            for module in (CLIENTS / "node_modules").iterdir():
-                (modules / module.name).symlink_to(module)
-            with tarfile.open(package("typescript", "*.tgz", self.directory / "dist")) as archive:
-                archive.extractall(at)
-            (at / "package").rename(modules / "flake-ids")
-            (at / "package.json").write_text('{"type": "module"}')
-        return at
+        modules = at / "node_modules"
+        modules.mkdir(parents=True)
+        for module in (CLIENTS / "node_modules").iterdir():
+            (modules / module.name).symlink_to(module)
+        with tarfile.open(package("typescript", "*.tgz", self.directory / "dist")) as archive:
+            archive.extractall(at)
+        (at / "package").rename(modules / "flake-ids")
+        (at / "package.json").write_text('{"type": "module"}')
+        return str(at)
 
     def typescript(self):
         at = self.node_directory

@@ -22,7 +22,7 @@ from flake_ids.database import Database
 
 @pytest.fixture(scope="module")
 def programs(tmp_path_factory):
-    return Programs(tmp_path_factory.mktemp("packages"))
+    return Programs(tmp_path_factory)
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +39,7 @@ def python(programs, code, environment=None):
     needs("python")
     environment = (environment or os.environ) | {"PYTHONPATH": programs.python_path}
     command = [sys.executable, "-c", BEGIN + textwrap.dedent(code)]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 

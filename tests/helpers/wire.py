@@ -8,6 +8,8 @@ import time
 
 # A row of one bigint, as binary or as text of 19 digits.
 ROW = re.compile(rb"D\0\0\0(?:\x12\0\x01\0\0\0\x08(?s:(.{8}))|\x1d\0\x01\0\0\0\x13(\d{19}))")
+# The end of an answer.
+READY = b"Z\0\0\0\5I"
 
 
 def ids_of(data):
@@ -55,15 +57,20 @@ class Wire:
 
     def answer(self, there, client, number):
         with contextlib.suppress(OSError):
+            is_held, end = False, b""
             while data := there.recv(1 << 20):
                 if (rows := ids_of(data)) and self.cut is not None and len(data) > self.cut:
                     data, self.cut = data[: self.cut], None
                     self.kept += ids_of(data)
                     client.sendall(data)
                     break
-                if rows and not self.release.is_set():
+                # A long answer comes in parts.
+                is_held = is_held or rows and not self.release.is_set()
+                if is_held:
                     self.kept += rows
                     self.release.wait()
+                    end = (end + data)[-len(READY) :]
+                    is_held = end != READY
                 time.sleep(self.pause if rows else 0)
                 if number <= self.silent:
                     continue

@@ -49,12 +49,15 @@ class Main {
     static final String URL = System.getenv("JDBC_URL");
     static long longest;
 
-    static Ids ids() {
+    static Ids.Options options() {
         var environment = System.getenv();
         String age = environment.getOrDefault("MAX_AGE", "1");
-        Ids.Options options = new Ids.Options().most(Integer.parseInt(environment.getOrDefault("MOST", "10000")))
+        return new Ids.Options().most(Integer.parseInt(environment.getOrDefault("MOST", "10000")))
             .maxAge(age.isEmpty() ? null : seconds(age)).patience(seconds(environment.getOrDefault("PATIENCE", "5")))
             .log((level, message, problem) -> { });
+    }
+
+    static Ids ids() {
         return new Ids("twitter", () -> new Database(Database.opening(URL, new Properties()), false) {
             @Override
             long[] batch(String layout, int count) throws SQLException {
@@ -65,14 +68,14 @@ class Main {
                     longest = Math.max(longest, (System.nanoTime() - began) / 1000);
                 }
             }
-        }, options);
+        }, options());
     }
 
     static Duration seconds(String text) { return Duration.ofNanos((long) (Double.parseDouble(text) * 1e9)); }
 
     static void many() throws InterruptedException {
         PrintStream out = new PrintStream(new BufferedOutputStream(new FileOutputStream(FileDescriptor.out), 1 << 20));
-        try (Ids ids = new Ids("twitter", URL)) {
+        try (Ids ids = new Ids("twitter", URL, new Properties(), options())) {
             List<Thread> threads = new ArrayList<>();
             for (int n = 0; n < 8; n++) {
                 threads.add(new Thread(() -> {

@@ -85,8 +85,14 @@ func open() *sql.DB {
 	return db
 }
 
+func options() flakeids.Options {
+	return flakeids.Options{
+		MaxAge: seconds(variable("MAX_AGE", "1")), Most: int(number(variable("MOST", "10000"))), Patience: seconds(variable("PATIENCE", "5")),
+	}
+}
+
 func many() {
-	ids, all, mutex := flakeids.New("twitter", flakeids.From(open()), flakeids.Options{}), sync.WaitGroup{}, sync.Mutex{}
+	ids, all, mutex := flakeids.New("twitter", flakeids.From(open()), options()), sync.WaitGroup{}, sync.Mutex{}
 	for n := 0; n < 8; n++ {
 		all.Add(1)
 		go func() {
@@ -154,9 +160,7 @@ func talk() {
 			longest = took
 		}
 		return made, err
-	}), flakeids.Options{
-		MaxAge: seconds(variable("MAX_AGE", "1")), Most: int(number(variable("MOST", "10000"))), Patience: seconds(variable("PATIENCE", "5")),
-	})
+	}), options())
 	background := context.Background()
 	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); fmt.Println("done") {
 		words := append(strings.Fields(lines.Text()), "0", "0")

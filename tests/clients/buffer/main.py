@@ -61,7 +61,7 @@ async def timed():
 
 
 async def many():
-    ids, made, count = CLASS("twitter", ""), [], 125_000
+    ids, made, count = CLASS("twitter", "", **options()), [], 125_000
     if CLASS is Ids:
         threads = [threading.Thread(target=lambda: made.extend([ids.next() for _ in range(count)])) for _ in range(8)]
         for thread in threads:

@@ -50,8 +50,14 @@ async function timed() {
   await ids.close();
 }
 
+function opened() {
+  const { MAX_AGE = "1", MOST = "10000", PATIENCE = "5" } = process.env;
+  const options = { maxAge: Number(MAX_AGE || Infinity), most: Number(MOST), patience: Number(PATIENCE) };
+  return new Ids("twitter", () => new pg.Client(), options);
+}
+
 async function many() {
-  const ids = new Ids("twitter", () => new pg.Client());
+  const ids = opened();
   const task = async () => {
     const made: bigint[] = [];
     for (let n = 0; n < 125_000; n++) made.push(await ids.next());
@@ -90,9 +96,7 @@ async function act(ids: Ids, command: string, count = 1, pause = 0) {
 
 async function talk() {
   measure();
-  const { MAX_AGE = "1", MOST = "10000", PATIENCE = "5" } = process.env;
-  const options = { maxAge: Number(MAX_AGE || Infinity), most: Number(MOST), patience: Number(PATIENCE) };
-  const ids = new Ids("twitter", () => new pg.Client(), options);
+  const ids = opened();
   for await (const line of createInterface({ input: process.stdin })) {
     const [command = "", ...numbers] = line.split(" ");
     try {
