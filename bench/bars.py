@@ -57,8 +57,8 @@ PLANS = [
     (f"flake_during(id, {DAY}, 'twitter')", 1.2, "id BETWEEN 2007965264901046272 AND 2008327652766646271"),
     (f"sno_during(sno, {DAY})", 1.3, f"uuid BETWEEN {UUIDS}"),
 ]
-# Keys of tables that are filled beside one whose key is bigserial, and how many times its instructions a row may take: by COPY, by
-# COPY without an index, and by a statement that inserts this row alone, with its plan.
+# Keys of tables that are filled beside one whose key is bigserial, and how many times its instructions a row may take: by COPY,
+# by COPY without an index, and by a statement that inserts this row alone, with its plan.
 FILLED = [
     ("bigint DEFAULT flake_next('twitter')", 0.9, 0.7, 1.03),
     ("bigint DEFAULT flake_next('si')", 0.9, 0.7, 1.03),

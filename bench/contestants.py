@@ -78,7 +78,8 @@ ALL = [
     Contestant("managed", "flake in plain SQL", "managed.flake_next('twitter')", setup=MANAGED, ours=True),
     Contestant("bigserial", "nextval() (bigserial)", "nextval('numbers')", setup="CREATE SEQUENCE numbers"),
     Contestant("timed", "bigserial, created_at and its index", "nextval('timed_numbers')", setup="CREATE SEQUENCE timed_numbers",
-               more="ALTER TABLE {table} ADD created_at timestamptz NOT NULL DEFAULT now(); CREATE INDEX ON {table} (created_at)"),
+               more="ALTER TABLE {table} ADD created_at timestamptz NOT NULL DEFAULT now(); "
+                    "CREATE INDEX ON {table} (created_at)"),
     Contestant("cached", "nextval() with CACHE 32", "nextval('cached_numbers')",
                setup="CREATE SEQUENCE cached_numbers CACHE 32"),
     Contestant("uuid4", "gen_random_uuid()", "gen_random_uuid()", "uuid"),

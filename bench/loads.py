@@ -1,5 +1,5 @@
-"""COPY of a million rows whose IDs are defaults, beside bigserial; and a table whose key holds its time beside one that has a column
-for it."""
+"""COPY of a million rows whose IDs are defaults, beside bigserial; and a table whose key holds its time beside one that has a
+column for it."""
 
 import operator
 import time
@@ -20,7 +20,8 @@ HOUR = 3600
 
 def participants():
     ours = [Contestant(f"load_{key}", call, call, of_type, ours=True) for key, (of_type, call) in KEYS.items()]
-    return [*ours, Contestant("load_bigserial", "nextval() (bigserial)", "nextval('load_numbers')", setup="CREATE SEQUENCE load_numbers")]
+    setup = "CREATE SEQUENCE load_numbers"
+    return [*ours, Contestant("load_bigserial", "nextval() (bigserial)", "nextval('load_numbers')", setup=setup)]
 
 
 def create(db, contestants, key):
@@ -32,8 +33,8 @@ def create(db, contestants, key):
 
 
 def measure(db, rounds):
-    """Of COPY by one client, with and without a key, and by eight clients at once: seconds, bytes of WAL for each row, and megabytes
-    of the index, of bigserial, and how many times these the others take."""
+    """Of COPY by one client, with and without a key, and by eight clients at once: seconds, bytes of WAL for each row, and
+    megabytes of the index, of bigserial, and how many times these the others take."""
     for file, rows in (WHOLE, ROWS), (PART, ROWS // CLIENTS):
         db.execute(f"COPY (SELECT generate_series(1, {rows})) TO PROGRAM 'cat > {file}'")
     contestants = participants()
@@ -84,9 +85,9 @@ def without_first(values):
 
 
 def last_hour(db, rounds):
-    """Of a table of a million rows, whose times are in their keys or in a column with an index: milliseconds of a query for the rows
-    of an hour, and megabytes. Both find the same rows. Rows of one COPY have one time, which an index stores once for many of them, so
-    the size is that of rows with different times."""
+    """Of a table of a million rows, whose times are in their keys or in a column with an index: milliseconds of a query for the
+    rows of an hour, and megabytes. Both find the same rows. Rows of one COPY have one time, which an index stores once for many
+    of them, so the sizes are measured with different times."""
     db.execute(f"""
         DROP TABLE IF EXISTS of_keys, of_columns CASCADE;
         CREATE TABLE of_keys (id bigint PRIMARY KEY DEFAULT flake_next('twitter'), n bigint);
@@ -111,7 +112,8 @@ def last_hour(db, rounds):
         return run
 
     size = "SELECT pg_total_relation_size('{}') / 1e6"
+    tables = {"flake": "of_keys", "timed": "of_columns"}
     return {
         "ms": medians(interleaved(rounds * 20, {"flake": ask("with_time"), "timed": ask("of_columns")})),
-        "MB": {key: float(db.execute(size.format(table)).fetchone()[0]) for key, table in (("flake", "of_keys"), ("timed", "of_columns"))},
+        "MB": {key: float(db.execute(size.format(table)).fetchone()[0]) for key, table in tables.items()},
     }

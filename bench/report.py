@@ -63,8 +63,8 @@ def tables(results):
         ]
         for key in sorted(fill, key=fill.get)
     ]  # fmt: skip
-    heads = ["a million rows", "INSERT", "of bigserial", "COPY", "of bigserial", "WAL bytes a row", "on disk", "index", "of bigserial",
-             "leaves full", "ns to find a row", "µs to read 1,000 rows"]  # fmt: skip
+    heads = ["a million rows", "INSERT", "of bigserial", "COPY", "of bigserial", "WAL bytes a row", "on disk", "index",
+             "of bigserial", "leaves full", "ns to find a row", "µs to read 1,000 rows"]  # fmt: skip
     text = table(heads, rows)
     for key in results["repeated"]:
         text += f"\n\n{results['labels'][key]} made an ID twice within the statement, so it has no row here."
@@ -80,7 +80,8 @@ def loads(found):
         [label, *(number(found[way][what]["of bigserial"][key], "{:.2f} ×") for way, what in columns)]
         for key, label in found["labels"].items() if key != "load_bigserial"
     ]  # fmt: skip
-    rows.append([found["labels"]["load_bigserial"], *(number(found[way][what]["bigserial"], shown[what]) for way, what in columns)])
+    of_bigserial = (number(found[way][what]["bigserial"], shown[what]) for way, what in columns)
+    rows.append([found["labels"]["load_bigserial"], *of_bigserial])
     return table(["COPY of a million rows", *(f"{way}: {names[what]}" for way, what in columns)], rows)
 
 
@@ -95,7 +96,8 @@ def timed(results):
         for key, label in labels.items()
     ]  # fmt: skip
     rows.append(["of the other", *(times(found, "flake", "timed") for found in (fill, copied, synced, disk, hour))])
-    return table(["a million rows and their times", "INSERT … SELECT", "COPY", "COPY with `fsync`", "on disk", "the last hour"], rows)
+    heads = ["a million rows and their times", "INSERT … SELECT", "COPY", "COPY with `fsync`", "on disk", "the last hour"]
+    return table(heads, rows)
 
 
 def rate(found, key, place, form):
@@ -198,8 +200,9 @@ def short(results):
     fill, (copied, synced), calls, rates = results["fill"], results["copy"], results["calls"], results["inserts"][1]
     shown = ["flake", "bigserial", "timed", "cached", "pgedge", "snowid", "pg_uuidv7", "uuid7", "uuid4", "instagram"]
     rows = [
-        [results["labels"][key], number(calls.get(key), "{:,.0f} ns"), number(fill[key], "{:.2f} s"), number(copied[key], "{:.2f} s"),
-         number(synced[key], "{:.2f} s"), number(results["on disk"][key], "{:.1f} MB"), number(rates[key][1], "{:.2f} ×")]
+        [results["labels"][key], number(calls.get(key), "{:,.0f} ns"), number(fill[key], "{:.2f} s"),
+         number(copied[key], "{:.2f} s"), number(synced[key], "{:.2f} s"), number(results["on disk"][key], "{:.1f} MB"),
+         number(rates[key][1], "{:.2f} ×")]
         for key in shown if key in fill
     ]  # fmt: skip
     heads = ["", "one ID", "INSERT of a million rows", "COPY", "COPY with `fsync`", "on disk",
