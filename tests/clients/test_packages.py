@@ -248,8 +248,9 @@ def test_a_program_knows_what_has_happened(programs, database):
         ids = Ids("twitter", "", patience=60, log=lambda level, message, problem: lines.append([level, message]))
         ids.take(10)
         with psycopg.connect("", autocommit=True) as db:
-            db.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE 'flake-ids %'")
-            while db.execute("SELECT FROM pg_stat_activity WHERE application_name LIKE 'flake-ids %'").fetchone(): time.sleep(0.01)
+            sessions = "FROM pg_stat_activity WHERE application_name LIKE 'flake-ids %'"
+            db.execute(f"SELECT pg_terminate_backend(pid) {sessions}")
+            while db.execute(f"SELECT pid {sessions}").fetchone(): time.sleep(0.01)
         time.sleep(1)  # what was fetched ahead is too old by now
         ids.take(10)
         print(json.dumps([ids.counters, lines]))
