@@ -176,7 +176,7 @@ def test_an_answer_that_comes_after_the_patience_is_dropped_as_a_whole(talking, 
             kept = len(wire.kept)
 
             def is_held(kept=kept):
-                # More than were used so far, of which there may be as many in the buffer. A request of some may be on its way.
+                # The buffer has no more than were used so far. Another request may be on its way.
                 assert talk("take", 1000) == [("error", "Unavailable", "-")]
                 return len(wire.kept) > kept + 200
 

@@ -138,9 +138,10 @@ UWSGI = {"own": ["--lazy-apps"], "hooks": ["--enable-threads", "--py-call-uwsgi-
 def test_servers_that_fork_a_loaded_program(programs, database, tmp_path, server):
     needs("python")
     (tmp_path / "app.py").write_text(APPLICATION)
-    address = str(tmp_path / "socket")
+    address = str(tmp_path / "app")
     if server == "gunicorn":
-        command = [sys.executable, "-m", "gunicorn", "--preload", "--workers", "4", "--bind", f"unix:{address}", "app:application"]
+        command = [sys.executable, "-m", "gunicorn", "--preload", "--workers", "4", "--bind", f"unix:{address}"]
+        command.append("app:application")
     elif (program := shutil.which("uwsgi")) is None:
         pytest.skip("uwsgi is not there")
     else:
@@ -152,7 +153,7 @@ def test_servers_that_fork_a_loaded_program(programs, database, tmp_path, server
         running = subprocess.Popen(command, cwd=tmp_path, env=environment, stdout=log, stderr=log)
     try:
         made = []
-        wait_until((tmp_path / "socket").exists)
+        wait_until((tmp_path / "app").exists)
 
         def get():
             command = ["curl", "-sf", "--retry", "20", "--retry-connrefused", "--unix-socket", address, "http://localhost/"]

@@ -65,7 +65,7 @@ class Wire:
                     client.sendall(data)
                     break
                 # A long answer comes in parts.
-                is_held = is_held or rows and not self.release.is_set()
+                is_held = is_held or (rows and not self.release.is_set())
                 if is_held:
                     self.kept += rows
                     self.release.wait()
