@@ -1,4 +1,4 @@
-"""managed/flake.sql makes IDs, and makes none twice: under load, with clocks that are set, over crashes and promotions."""
+"""managed/flake.sql makes IDs, and makes none twice: under load, with clocks that are set, over promotions."""
 
 import array
 import concurrent.futures
@@ -305,36 +305,6 @@ def test_a_clock_that_steps_back_lets_all_sessions_wait_or_raise_an_error(clocke
     clocked.set_clock(running(1000.6))
     id, = clocked.sql("SELECT flake_next('twitter')")[0]
     assert clocked.value(f"SELECT clock_timestamp() >= flake_timestamp({id})")
-
-
-def test_ids_of_commits_are_not_made_again_after_a_crash(clocked):
-    """The clock stands, and is the same after the crash, or a little behind."""
-    for number in range(4):
-        clocked.set_clock(at(100 + number))
-        clocked.sql("INSERT INTO made SELECT FROM generate_series(1, 2000)")
-        after = at(100 + number - 0.4 * (number % 2))
-        clocked.restart(mode="immediate", while_stopped=lambda after=after: clocked.set_clock(after))
-        if number % 2:
-            clocked.set_clock(running(100 + number - 0.4))
-        clocked.sql("INSERT INTO made SELECT FROM generate_series(1, 2000)")
-    assert clocked.sql("SELECT count(*), count(DISTINCT id) FROM made") == [(17000, 17000)]
-
-
-def test_ids_of_a_batch_are_not_made_again_after_a_crash(clocked):
-    """A client has them in its buffer, and no row has them. The sessions do not wait for the disk otherwise."""
-    clocked.sql("ALTER SYSTEM SET wal_writer_delay = '10s'")
-    clocked.sql("ALTER SYSTEM SET synchronous_commit = off")
-    clocked.reload()
-    made = []
-    for number in range(4):
-        clocked.set_clock(at(200 + number))
-        made += clocked.sql("SELECT flake_batch('twitter', 500)")
-        after = at(200 + number - 0.4 * (number % 2))
-        clocked.restart(mode="immediate", while_stopped=lambda after=after: clocked.set_clock(after))
-        if number % 2:
-            clocked.set_clock(running(200 + number - 0.4))
-        made += clocked.sql("SELECT flake_batch('twitter', 500)")
-    assert len(made) == len(set(made)) == 4000
 
 
 def test_a_promoted_server_and_the_old_primary_make_different_ids(own_servers):
