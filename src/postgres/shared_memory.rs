@@ -63,7 +63,7 @@ pub fn raising_instead<R>(act: impl FnOnce() -> R + UnwindSafe, raise: fn(String
     PgTryBuilder::new(AssertUnwindSafe(act)).catch_others(message).execute()
 }
 
-/// What the server does with the memory when it starts.
+/// How the server gets and fills the memory at each start.
 #[derive(Clone, Copy)]
 pub struct Preloading {
     pub name: &'static CStr,

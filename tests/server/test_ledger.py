@@ -71,7 +71,7 @@ Datum take_shared_memory(PG_FUNCTION_ARGS)
 
 
 def test_a_server_that_preloads_the_library_has_the_memory_from_its_start(servers):
-    """Whatever uses up the dynamic segments of the server, as any role can by a query with many parallel parts."""
+    """Any role can use up the dynamic segments of the server, by a query with many parallel parts."""
     server, made = servers("dynamic_shared_memory_type=mmap", "shared_preload_libraries=flake"), Made()
     server.restart()
     with server.connect() as db, no_memory(server):

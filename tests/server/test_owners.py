@@ -12,12 +12,13 @@ CHANGES = [
 
 
 def test_layouts_and_keys_are_changed_by_those_who_have_the_owners_privileges(servers):
-    """An event trigger runs as the owner of what is changed, and finds a table of the caller where it names none with its schema."""
+    """An event trigger runs as the owner of what is changed. If it names a table without a schema, it may find the caller's."""
     server = servers(extension=False)
     server.sql("CREATE ROLE holder LOGIN; CREATE ROLE helper LOGIN")
     server.sql("CREATE DATABASE held OWNER holder")
     with server.connect(dbname="held") as db:
-        db.execute("""CREATE EXTENSION flake; SELECT flake_create_layout('his', '{"like": "si"}'), flake_create_key('usr', 'twitter'),
+        db.execute("""CREATE EXTENSION flake;
+            SELECT flake_create_layout('his', '{"like": "si"}'), flake_create_key('usr', 'twitter'),
                 flake_import_key('usr', '\\x112233445566778899aabbccddeeff00', 'twitter', force => true);
             DROP USER MAPPING FOR PUBLIC SERVER usr;
             CREATE FUNCTION noted() RETURNS event_trigger LANGUAGE plpgsql AS $$
@@ -32,7 +33,7 @@ def test_layouts_and_keys_are_changed_by_those_who_have_the_owners_privileges(se
             error = pytest.raises(psycopg.errors.InsufficientPrivilege, db.execute, f"SELECT {call}").value.diag
             assert error.message_primary in ('must be owner of layout "his"', 'must be owner of key "usr"'), call
             assert error.message_detail == 'The owner: role "postgres".'
-        # What the caller makes is the caller's own, and the trigger has run as nobody else.
+        # The caller owns the new layout and the new key, and the trigger has run as nobody else.
         db.execute("""SELECT flake_create_layout('hers', '{"like": "si"}'), flake_create_key('own', 'twitter');
             SELECT flake_rotate_key('own'); SELECT flake_drop_key('own'), flake_drop_layout('hers')""")
         assert db.execute("SELECT DISTINCT role FROM ran").fetchall() == [("holder",)]
