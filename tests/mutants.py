@@ -173,10 +173,8 @@ def build(tests):
     if any(test.startswith("libraries/") for test in tests):
         build_libraries(profile, tests)
     if any(test.startswith("clients/") and "rust" in test for test in tests):
-        manifest = "tests/clients/rust/Cargo.toml"
-        compiled(
-            ["cargo", "build", "--quiet", "--locked", "--workspace", "--manifest-path", manifest], CARGO_TARGET_DIR="target/clients"
-        )
+        what = ["--quiet", "--locked", "--workspace", "--manifest-path", "tests/clients/rust/Cargo.toml"]
+        compiled(["cargo", "build", *what], CARGO_TARGET_DIR="target/clients")
     if any(test.startswith("engines/") for test in tests):
         newest = compiled(["scripts/postgres", "18"]).strip()
         compiled(["scripts/build"], FLAKE_PROFILE=profile, FLAKE_STAGE="", FLAKE_BUILT="", PG_CONFIG=newest)
