@@ -63,8 +63,9 @@ pub fn memory() -> Option<&'static Memory> {
     attach().ok()
 }
 
-/// Finds the memory, and creates it in the first session that needs it, unless the server has preloaded the library. Raises an error if it cannot be had, because this session
-/// and the others could not know of each other's IDs. If it belongs to another version, returns that error.
+/// Finds the memory, and creates it in the first session that needs it, unless the server has preloaded the library. Raises an error
+/// if it cannot be had, because this session and the others could not know of each other's IDs. If it belongs to another version,
+/// returns that error.
 pub fn attach() -> Result<&'static Memory, Error> {
     if let Some(memory) = attached() {
         return Ok(memory);

@@ -58,8 +58,9 @@ pub fn name(role: pg_sys::Oid) -> String {
     name.map(|name| to_utf8_lossy(name.to_bytes()).into_owned()).unwrap_or_default()
 }
 
-/// Calls `act` as another role, whose privileges the caller must have, with a search_path that the caller has not set, because event triggers may look up functions by it.
-/// After an error, PostgreSQL restores the role and the setting at the end of the transaction or subtransaction.
+/// Calls `act` as another role, whose privileges the caller must have, with a search_path that the caller has not set, because event
+/// triggers may look up functions by it. After an error, PostgreSQL restores the role and the setting at the end of the transaction
+/// or subtransaction.
 pub fn act_as<R>(role: pg_sys::Oid, act: impl FnOnce() -> R) -> R {
     let (mut present, mut context) = (pg_sys::Oid::INVALID, 0);
     let restricted = (pg_sys::SECURITY_LOCAL_USERID_CHANGE | pg_sys::SECURITY_RESTRICTED_OPERATION) as i32;
