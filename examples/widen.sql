@@ -19,7 +19,7 @@ WITH RECURSIVE refers(relation, number) AS (
     SELECT follows.* FROM refers, LATERAL (
         SELECT conrelid, conkey[n] FROM pg_constraint, generate_subscripts(confkey, 1) AS n
         WHERE confrelid = relation AND contype = 'f' AND confkey[n] = number
-        -- ALTER TABLE goes on to partitions and children, which foreign keys may refer to.
+        -- ALTER TABLE changes partitions and children too, which foreign keys may refer to.
         UNION ALL SELECT inhrelid, child.attnum FROM pg_inherits
         JOIN pg_attribute parent ON parent.attrelid = inhparent JOIN pg_attribute child ON child.attrelid = inhrelid AND child.attname = parent.attname
         WHERE inhparent = relation AND parent.attnum = number

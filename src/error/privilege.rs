@@ -32,8 +32,8 @@ pub fn owner_only(function: &'static str) -> Result<Option<pgrx::pg_sys::Oid>, E
     })
 }
 
-/// For functions that change a layout or a key, as its owner. Event triggers then run as the owner, and look up tables in the caller's
-/// temporary schema at the latest. So a caller without the owner's privileges could make the owner run code.
+/// For functions that change a layout or a key, as its owner. Event triggers then run as the owner, and find tables in the caller's
+/// temporary schema if they name no other schema. So a caller without the owner's privileges could make the owner run code.
 pub fn must_own(owner: pgrx::pg_sys::Oid, what: &str) -> Result<(), Error> {
     role::has_privileges_of(owner).then_some(()).ok_or_else(|| {
         Error::of(DENIED, format!("must be owner of {what}"))

@@ -70,7 +70,7 @@ pub fn act_as<R>(role: pg_sys::Oid, act: impl FnOnce() -> R) -> R {
         if present == role {
             return act();
         }
-        assert!(has_privileges_of(role), "only who has a role's privileges acts as that role");
+        assert!(has_privileges_of(role), "a role acts only as a role whose privileges it has");
         pg_sys::SetUserIdAndSecContext(role, context | restricted);
         let result = local_settings::with(&[(c"search_path", c"pg_catalog, pg_temp")], act);
         pg_sys::SetUserIdAndSecContext(present, context);

@@ -86,7 +86,7 @@ impl SequencePage {
         Self::locked(oid?, Some(name))
     }
 
-    /// Returns the locked sequence with this OID, if it has this name, if one is given. Otherwise releases the lock.
+    /// Returns the locked sequence with this OID. If there is none, or it has another name than the given one, releases the lock.
     fn locked(oid: pg_sys::Oid, name: Option<&CStr>) -> Option<Self> {
         // SAFETY: the lock makes the catalog's row final.
         unsafe {
