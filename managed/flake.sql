@@ -515,13 +515,13 @@ CREATE TYPE flake.division AS (
     by_sequence integer -- how many turns differ by the sequence; the others differ by the worker
 );
 
--- What one of several nodes has of a layout, divided as the extension divides it: into eight parts, four of them in use, or into
--- four without workers, out of the order of time, or with ticks of more than a second. NULL if a node has too few IDs.
+-- What one of several nodes has of a layout, divided as the extension divides it: into eight parts, four of which this edition
+-- uses. NULL if a node has too few IDs.
 CREATE FUNCTION flake.divided(l flake.layout, node_id bigint, node_count bigint) RETURNS flake.division
     IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp LANGUAGE plpgsql AS $$
 DECLARE
     of_node bigint := flake.numbers(l.worker) / node_count;
-    parts integer := CASE WHEN l.worker <> '{}' AND l.ordered IS NOT NULL AND l.tick <= 1000000 THEN 8 ELSE 4 END;
+    parts CONSTANT integer := 8;
     d flake.division;
 BEGIN
     d.by_sequence := CASE WHEN of_node >= parts THEN 1 ELSE least(flake.numbers(l.sequence), parts) END;

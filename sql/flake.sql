@@ -377,16 +377,16 @@ COMMENT ON COLUMN flake_layouts.ids_per_second IS
 
 CREATE FUNCTION flake_stats(
     OUT ledger text, OUT node_id integer, OUT node_count integer, OUT sessions integer, OUT issued bigint,
-    OUT overflow_waits bigint, OUT clock_waits bigint, OUT clock_changes bigint, OUT longest_wait interval,
-    OUT mark timestamptz, OUT floor timestamptz, OUT skipped tstzrange[]
+    OUT overflow_waits bigint, OUT clock_changes bigint, OUT longest_wait interval,
+    OUT mark timestamptz, OUT floor timestamptz, OUT lead interval, OUT generation integer
 ) RETURNS SETOF record
     VOLATILE STRICT PARALLEL RESTRICTED ROWS 1
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_stats';
 COMMENT ON FUNCTION flake_stats() IS 'the row of the view flake_stats; for members of pg_monitor';
 
 CREATE VIEW flake_stats AS
-    SELECT ledger, node_id, node_count, sessions, issued, overflow_waits, clock_waits, clock_changes, longest_wait, mark, floor,
-           skipped
+    SELECT ledger, node_id, node_count, sessions, issued, overflow_waits, clock_changes, longest_wait, mark, floor, lead,
+           generation
     FROM flake_stats();
 COMMENT ON VIEW flake_stats IS 'counters of all sessions and databases since the server started, and the state of the clock and the marks; for members of pg_monitor';
 COMMENT ON COLUMN flake_stats.ledger IS
@@ -397,15 +397,15 @@ COMMENT ON COLUMN flake_stats.sessions IS
     'how many sessions have made IDs or asked for a horizon, and have not exited';
 COMMENT ON COLUMN flake_stats.issued IS 'how many IDs sessions have made; a session adds its IDs about every two seconds, and when it exits';
 COMMENT ON COLUMN flake_stats.overflow_waits IS 'how often a session had used up a tick''s IDs and waited for the next tick';
-COMMENT ON COLUMN flake_stats.clock_waits IS 'how often the clock was behind a session''s last ID';
 COMMENT ON COLUMN flake_stats.clock_changes IS
     'how often the server''s clock was set; the server''s log has a line for each time';
 COMMENT ON COLUMN flake_stats.longest_wait IS
-    'the longest wait for the next tick or for the clock; the wait event is FlakeNextTick or FlakeClockBehind, and Extension before PostgreSQL 17';
+    'the longest wait for the next tick; the wait event is FlakeNextTick, and Extension before PostgreSQL 17';
 COMMENT ON COLUMN flake_stats.mark IS
-    'no ID is later than this time, which sessions move ahead on disk, to 3 seconds above the clock';
-COMMENT ON COLUMN flake_stats.floor IS 'sessions begin to make IDs above this time';
-COMMENT ON COLUMN flake_stats.skipped IS 'future time that a clock which was ahead has used; no IDs are made in it';
+    'no ID is later than this time, which sessions reserve on disk: 3 seconds ahead of the clock, and half a second ahead of IDs';
+COMMENT ON COLUMN flake_stats.floor IS 'no ID is made in a tick that begins before this time';
+COMMENT ON COLUMN flake_stats.lead IS 'how far the times of new IDs are ahead of the clock, because IDs of these times exist; at most flake.max_lead';
+COMMENT ON COLUMN flake_stats.generation IS 'which half of this server''s IDs is made, 0 or 1; flake_accept_clock() changes it';
 
 CREATE FUNCTION flake_check(OUT name text, OUT ok boolean, OUT detail text, OUT hint text) RETURNS SETOF record
     VOLATILE STRICT PARALLEL RESTRICTED ROWS 8
@@ -417,7 +417,7 @@ CREATE FUNCTION flake_accept_clock() RETURNS timestamptz
     VOLATILE STRICT PARALLEL UNSAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_accept_clock';
 COMMENT ON FUNCTION flake_accept_clock() IS
-    'lets sessions make IDs by the current clock although IDs were made by a clock that was ahead; returns the instant from which they make IDs; for superusers';
+    'lets sessions make IDs by the current clock, in the other generation, although IDs were made by a clock that was ahead; returns the instant from which they make IDs; for superusers';
 
 CREATE FUNCTION flake_accept_turn() RETURNS integer
     VOLATILE STRICT PARALLEL UNSAFE
@@ -429,7 +429,7 @@ COMMENT ON FUNCTION flake_accept_turn() IS
 
 CREATE SEQUENCE flake_internal.flake_mark;
 COMMENT ON SEQUENCE flake_internal.flake_mark IS
-    'how far the IDs of each node may reach, in a page of its own that is replicated with the data; not for use';
+    'up to which time IDs may reach, in a page of its own that is replicated with the data; not for use';
 
 CREATE UNLOGGED SEQUENCE flake_internal.flake_mark_until;
 COMMENT ON SEQUENCE flake_internal.flake_mark_until IS
@@ -453,7 +453,7 @@ CREATE FUNCTION flake_start_above(id bigint, layout text, force boolean DEFAULT 
     VOLATILE STRICT PARALLEL UNSAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_start_above';
 COMMENT ON FUNCTION flake_start_above(bigint, text, boolean) IS
-    'makes this server continue above an ID, such as the greatest one of a restored table, whatever its node number; waits until all sessions do so, and returns the instant from which they make IDs under the current node number; for superusers';
+    'makes this server continue above an ID, such as the greatest one of a restored table, whatever its node number; waits until all sessions do so, and returns the instant from which they make IDs; for superusers';
 
 -- Horizons ---------------------------------------------------------------------------------------------------------------
 

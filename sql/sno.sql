@@ -363,7 +363,7 @@ CREATE FUNCTION flake_start_above(id sno, force boolean DEFAULT false) RETURNS t
     VOLATILE STRICT PARALLEL UNSAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_start_above_sno';
 COMMENT ON FUNCTION flake_start_above(sno, boolean) IS
-    'makes this server continue above an ID, such as the greatest one of a restored table, whatever its node number; waits until all sessions do so, and returns the instant from which they make IDs under the current node number; for superusers';
+    'makes this server continue above an ID, such as the greatest one of a restored table, whatever its node number; waits until all sessions do so, and returns the instant from which they make IDs; for superusers';
 
 CREATE FUNCTION flake_cover(id sno) RETURNS sno
     VOLATILE STRICT PARALLEL RESTRICTED

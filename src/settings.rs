@@ -1,8 +1,6 @@
 //! The settings `flake.*`.
 #![allow(unsafe_code, reason = "pgrx does not wrap reserved prefixes and values by name")]
 
-use std::time::Duration;
-
 use flake_core::MOST_NODES;
 use pgrx::{GucContext, GucFlags, GucRegistry, GucSetting, pg_sys};
 
@@ -10,7 +8,8 @@ use crate::postgres::server_setting::{ServerSetting, setting_hooks};
 
 static NODE_ID: ServerSetting = ServerSetting::new(0);
 static NODE_COUNT: ServerSetting = ServerSetting::new(1);
-static MAX_CLOCK_WAIT: GucSetting<i32> = GucSetting::<i32>::new(1000);
+/// In seconds.
+static MAX_LEAD: GucSetting<i32> = GucSetting::<i32>::new(86_400);
 
 /// Defines the settings and reserves their prefix, so that PostgreSQL refuses misspelled names.
 pub fn define() {
@@ -29,14 +28,14 @@ pub fn define() {
         setting_hooks!(NODE_COUNT),
     );
     GucRegistry::define_int_guc(
-        c"flake.max_clock_wait",
-        c"Longest time that a session waits for a clock that stepped back.",
-        c"If the clock is further behind, the session raises an error. 0 means never to wait.",
-        &MAX_CLOCK_WAIT,
-        0,
+        c"flake.max_lead",
+        c"How far IDs may lead a clock that is behind.",
+        c"If IDs of earlier times exist that are further ahead of the clock, sessions raise an error.",
+        &MAX_LEAD,
+        5,
         i32::MAX,
-        GucContext::Userset,
-        GucFlags::UNIT_MS,
+        GucContext::Sighup,
+        GucFlags::UNIT_S,
     );
     // SAFETY: _PG_init calls this, with a string that lives as long as the library.
     unsafe {
@@ -51,7 +50,7 @@ pub fn node() -> Option<(u32, u32)> {
     is_known.then(|| NODE_ID.value().zip(NODE_COUNT.value()))?
 }
 
-/// Returns `flake.max_clock_wait`.
-pub fn max_clock_wait() -> Duration {
-    Duration::from_millis(u64::from(MAX_CLOCK_WAIT.get().unsigned_abs()))
+/// Returns `flake.max_lead` in microseconds.
+pub fn max_lead() -> i64 {
+    i64::from(MAX_LEAD.get()) * 1_000_000
 }

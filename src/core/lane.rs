@@ -4,8 +4,7 @@
 //! sessions are in the order of time down to a step instead of a tick, and neighbors in time are neighbors in an index.
 //!
 //! Sessions share the lanes of a layout. A *word* of each lane says how far its IDs are taken ([`crate::Words`]), so a session
-//! takes IDs by raising the word. A lane of snos belongs to one slot, because its generators can go back in time, and needs no
-//! word.
+//! takes IDs by raising the word.
 
 use crate::layout::most_steps;
 use crate::part::power_of_two;
@@ -13,7 +12,7 @@ use crate::{Error, Layout, Numbers, Part, Slot};
 
 /// The number of the rule that divides a tick among nodes and lanes. Sessions of one server that follow different rules could make
 /// the same IDs. So a released rule never changes, and another rule gets another number.
-pub const DIVISION: u32 = 3;
+pub const DIVISION: u32 = 4;
 
 /// A lane has about this many IDs in a millisecond, if there are enough. More would not make a session faster.
 const ENOUGH: u64 = 32_768;
@@ -35,8 +34,6 @@ pub struct Lanes {
     pub steps: u64,
     /// How many IDs of a step belong to a lane.
     pub ids_per_step: u64,
-    /// Whether sessions share the lanes by words.
-    pub are_shared: bool,
     /// Whether IDs are in the order of time, so that a session must not go back to an earlier place.
     pub are_ordered: bool,
 }
@@ -58,7 +55,9 @@ impl Lanes {
         let ids = workers.count * sequences.count;
         let in_a_step = ids / most_steps(length);
         let in_a_millisecond = u128::from(ids) * 1000 / length as u128;
-        let wanted = (in_a_millisecond / u128::from(ENOUGH)).min(MOST.into()) as u64;
+        // If IDs are not in the order of time, only the lane varies the lowest bits of a session's single IDs.
+        let enough = if are_ordered { ENOUGH } else { ENOUGH / 2 };
+        let wanted = (in_a_millisecond / u128::from(enough)).min(MOST.into()) as u64;
         let count = power_of_two(wanted.max(in_a_step.min(2)).max(1));
         // If IDs are not in the order of time, steps would not order them either.
         let is_one_step = !are_ordered || most_steps(length) == 1;
@@ -68,23 +67,7 @@ impl Lanes {
         let is_made_odd = wanted.is_multiple_of(2) && (!is_one_step || wanted > 2);
         let ids_per_step = if is_made_odd { wanted - 1 } else { wanted };
         let steps = if is_one_step { 1 } else { ids / (count * ids_per_step) };
-        Self { workers, sequences, count, steps, ids_per_step, are_shared: true, are_ordered }
-    }
-
-    /// Computes lanes that each belong to a slot, in some workers and sequence numbers. A tick has `steps` steps
-    /// or more if there are enough IDs.
-    ///
-    /// # Errors
-    /// [`Error::TooFewIds`] if there are fewer IDs than slots.
-    pub fn of_slots(name: &str, workers: Numbers, sequences: Numbers, slots: u32, steps: u64) -> Result<Self, Error> {
-        let (ids, count) = (workers.count * sequences.count, u64::from(slots));
-        if ids < count {
-            let (layout, workers, sequences) = (name.to_owned().into(), workers.count, sequences.count);
-            return Err(Error::TooFewIds { layout, workers, sequences, parts: slots });
-        }
-        let ids_per_step = (ids / count.saturating_mul(steps)).max(1);
-        let steps = ids / (count * ids_per_step);
-        Ok(Self { workers, sequences, count, steps, ids_per_step, are_shared: false, are_ordered: true })
+        Self { workers, sequences, count, steps, ids_per_step, are_ordered }
     }
 
     /// The lane with which the session in a slot begins.
@@ -97,16 +80,15 @@ impl Lanes {
         self.steps * self.ids_per_step
     }
 
-    /// How many IDs the lanes have in a second with ticks of this many microseconds: all of them if they are shared, or else one.
+    /// How many IDs the lanes have in a second with ticks of this many microseconds.
     pub const fn ids_per_second(&self, tick_length: i64) -> u128 {
-        let lanes = if self.are_shared { self.count } else { 1 };
-        self.size() as u128 * lanes as u128 * 1_000_000 / tick_length as u128
+        self.size() as u128 * self.count as u128 * 1_000_000 / tick_length as u128
     }
 
     /// How many IDs a session takes of a lane in a tick at most. If a tick lasts longer than a second, sessions would wait too long
     /// for the next one, so each leaves something to others.
     pub(crate) const fn most_of_session(&self, tick_length: i64) -> Option<u64> {
-        if !self.are_shared || tick_length <= 1_000_000 {
+        if tick_length <= 1_000_000 {
             return None;
         }
         let eighth = self.size() / 8;
@@ -115,7 +97,7 @@ impl Lanes {
 
     /// A lane's place in a step. It changes with tick and step: otherwise each first ID of a lane would have the same lowest bits.
     pub const fn place(&self, lane: u64, tick: u64, step: u64) -> u64 {
-        if self.are_shared { lane.wrapping_add(tick).wrapping_add(step) & (self.count - 1) } else { lane }
+        lane.wrapping_add(tick).wrapping_add(step) & (self.count - 1)
     }
 
     /// The number of a position's ID among all IDs that the part has in a tick.

@@ -32,7 +32,7 @@ mod words;
 
 pub use error::{DefinitionFault, Error, Fault, TextFault};
 #[doc(hidden)]
-pub use generator::resume::{Place, Resumable};
+pub use generator::resume::{Place, Resumable, lanes_of};
 pub use generator::source::IdSource;
 pub use generator::{Answer, Generator, Reason, Remaining};
 #[doc(hidden)]
@@ -46,10 +46,6 @@ pub use layout::field::{Field, Reversal, Role};
 pub use layout::text_form::TextForm;
 pub use layout::ticks::Ticks;
 pub use layout::{LONGEST_NAME, Layout, STEP, SequenceRule};
-#[doc(hidden)]
-pub use ledger::slot::{FinalProgress, SlotProgress};
-pub use ledger::slot::{Progress, Start};
-pub use ledger::window::Window;
 pub use node::{MOST_NODES, Node, Numbers, Slot};
 pub use part::{PARTS, Part};
 pub use sno::{Sno, SnoParts, SnoSource};

@@ -22,11 +22,6 @@ impl Node {
         }
     }
 
-    /// The node with numbers that were checked before.
-    pub(crate) const fn numbered(id: u32, count: u32) -> Self {
-        Self { id, count }
-    }
-
     /// Its number.
     pub const fn id(self) -> u32 {
         self.id

@@ -1,13 +1,12 @@
 //! Parts: which of a node's IDs its server makes now.
 //!
-//! The node's IDs are divided into eight equal parts. The [turn](crate::turn), from 0 to 3, says which of the first four is in force;
-//! nobody makes IDs of the others. A layout without workers, out of the order of time, or with ticks of more than a second has four
-//! parts only.
+//! The node's IDs are divided into eight equal parts: four for the [turns](crate::turn), in each of two *generations*. The generation
+//! changes when a superuser accepts a clock that was set back, so IDs of the same time can be made once more.
 
 use crate::turn::TURNS;
 use crate::{Error, Layout, Node, Numbers};
 
-/// How many parts a node has. The first [`TURNS`] are in use.
+/// How many parts a node has.
 pub const PARTS: u32 = 2 * TURNS;
 
 /// A part of a node's IDs, or all of them.
@@ -24,14 +23,9 @@ impl Part {
         Self { node, number: None }
     }
 
-    /// The part of a node in a turn.
-    pub const fn in_turn(node: Node, turn: u32) -> Self {
-        Self { node, number: Some(turn % TURNS) }
-    }
-
-    /// The part with a number among all parts of all nodes.
-    pub(crate) fn numbered((number, count): (u32, u32)) -> Self {
-        Self { node: Node::numbered(number / PARTS, count / PARTS), number: Some(number % PARTS) }
+    /// The part of a node in a turn and a generation, 0 or 1.
+    pub const fn in_turn(node: Node, turn: u32, generation: u32) -> Self {
+        Self { node, number: Some(turn % TURNS + TURNS * (generation & 1)) }
     }
 
     /// The node.
@@ -39,15 +33,18 @@ impl Part {
         self.node
     }
 
-    /// The number of the part among all parts of all nodes, and how many there are.
-    pub fn number(self) -> (u32, u32) {
-        (self.node.id() * PARTS + self.number.unwrap_or(0), self.node.count() * PARTS)
-    }
-
     /// The turn.
     pub const fn turn(self) -> u32 {
         match self.number {
             Some(number) => number % TURNS,
+            None => 0,
+        }
+    }
+
+    /// The generation, 0 or 1.
+    pub const fn generation(self) -> u32 {
+        match self.number {
+            Some(number) => number / TURNS,
             None => 0,
         }
     }
@@ -59,31 +56,34 @@ impl Part {
     /// parts.
     pub fn numbers(self, layout: &Layout) -> Result<(Numbers, Numbers), Error> {
         let (workers, sequences) = (self.node.workers(layout)?, Numbers { first: 0, count: layout.sequences() });
-        let parts = if layout.has_eight_parts() { PARTS } else { TURNS };
-        self.of(workers, sequences, parts).ok_or_else(|| Error::TooFewIds {
-            layout: layout.name.clone(),
-            workers: workers.count,
-            sequences: sequences.count,
-            parts,
-        })
+        self.of(workers, sequences, &layout.name)
     }
 
-    /// Returns this part's workers and sequence numbers of the node's, if they are divided into `parts`. Returns None if there are too few.
+    /// Returns this part's workers and sequence numbers of the node's. `layout` is the name in the error.
     ///
     /// The workers are divided if there are enough. Otherwise the sequence numbers are, as far as they go, and then the workers.
-    pub(crate) fn of(self, workers: Numbers, sequences: Numbers, parts: u32) -> Option<(Numbers, Numbers)> {
-        if workers.count == 0 || sequences.count == 0 {
-            return None;
+    ///
+    /// # Errors
+    /// [`Error::TooFewIds`] if there are fewer IDs than parts.
+    pub(crate) fn of(self, workers: Numbers, sequences: Numbers, layout: &str) -> Result<(Numbers, Numbers), Error> {
+        let Some(number) = self.number else { return Ok((workers, sequences)) };
+        let (number, parts) = (u64::from(number), u64::from(PARTS));
+        let too_few = || Error::TooFewIds {
+            layout: layout.to_owned().into(),
+            workers: workers.count,
+            sequences: sequences.count,
+            parts: PARTS,
+        };
+        if sequences.count == 0 {
+            return Err(too_few());
         }
-        let Some(number) = self.number else { return Some((workers, sequences)) };
-        let (number, parts) = (u64::from(number), u64::from(parts));
         let of_sequence = if workers.count >= parts { 1 } else { power_of_two(sequences.count.min(parts)) };
-        let of_workers = parts / of_sequence;
         let slice = |numbers: Numbers, of: u64, which: u64| {
             let count = numbers.count / of;
-            (count > 0).then(|| Numbers { first: numbers.first + which * count, count })
+            (count > 0).then(|| Numbers { first: numbers.first + which * count, count }).ok_or_else(too_few)
         };
-        Some((slice(workers, of_workers, number / of_sequence)?, slice(sequences, of_sequence, number % of_sequence)?))
+        let workers = slice(workers, parts / of_sequence, number / of_sequence)?;
+        Ok((workers, slice(sequences, of_sequence, number % of_sequence)?))
     }
 }
 

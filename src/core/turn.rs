@@ -11,6 +11,7 @@
 //! 1. A timeline keeps the turn that is recorded for it.
 //! 2. A new timeline takes the first of n, n + 1, n + 2 and n + 3 modulo 4, where n is its number, that neither of the two timelines
 //!    before it has. A recorded timeline that is not in the history counts as one before it.
+//!    After pg_upgrade, what is recorded of a cluster that was promoted counts as before timeline 1.
 //! 3. The turn of the timeline before it must be recorded, or follow from what is recorded or from a history that begins with
 //!    timeline 1. If it does not, the turn is unknown.
 
@@ -18,6 +19,9 @@
 pub const TURNS: u32 = 4;
 /// How many bits of a number have a timeline and its turn.
 const BITS: u32 = 31;
+
+/// In place of the number of a timeline, one of a cluster before pg_upgrade.
+const EARLIER: u32 = (1 << (BITS - TURNS.ilog2())) - 1;
 
 /// A timeline of the WAL, and its turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -74,7 +78,10 @@ impl Turns {
         let is_whole = timeline == 1 || parents.first() == Some(&1);
         let (from, begin) = match known {
             Some((place, recorded)) => (place + 1, recorded),
-            None if is_whole => (0, Self::NONE),
+            None if is_whole => {
+                let earlier = recorded.iter().find(|turns| turns.is_of(EARLIER));
+                (0, earlier.copied().unwrap_or_default())
+            }
             None => return None,
         };
         let chain = parents[from..].iter().fold(begin, |turns, &parent| turns.followed_by(parent, &[]));
@@ -95,8 +102,8 @@ impl Turns {
         records.map(|turns| Self { before: turns.before.filter(is_outside), ..*turns }).collect()
     }
 
-    /// Returns them as a number, which `pg_upgrade` keeps as the last value of a sequence; 0 if nothing is recorded. Timelines from 2^29
-    /// on are not recorded.
+    /// Returns them as a number, which `pg_upgrade` keeps as the last value of a sequence; 0 if nothing is recorded. Timelines from
+    /// 2^29 on are not recorded.
     pub fn number(&self) -> i64 {
         let number = |turn: Option<Turn>| {
             let turn = turn.filter(|turn| turn.timeline < 1 << (BITS - TURNS.ilog2()));
@@ -112,6 +119,14 @@ impl Turns {
             (number >= TURNS).then_some(Turn { timeline: number / TURNS, turn: number % TURNS })
         };
         Self { before: turn(number >> BITS), last: turn(number) }
+    }
+
+    /// Returns them as of a cluster that pg_upgrade has left behind: the timelines of the new one begin with 1 again, and are others. A
+    /// cluster that was never promoted keeps its turn.
+    #[must_use]
+    pub(crate) fn before_upgrade(self) -> Self {
+        let earlier = |turn: Turn| Turn { timeline: EARLIER, ..turn };
+        if self.is_of(1) { self } else { Self { before: self.before.map(earlier), last: self.last.map(earlier) } }
     }
 
     fn is_of(&self, timeline: u32) -> bool {

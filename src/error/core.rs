@@ -2,8 +2,8 @@
 
 use flake_core::Error as CoreError;
 use flake_core::horizon::host::Refusal;
-use flake_core::ledger::block::Unreadable::{Damaged, Newer};
 use flake_core::ledger::host::Fault;
+use flake_core::ledger::lasting::block::Unreadable::{Damaged, Newer};
 use pgrx::PgSqlErrorCode::*;
 
 use super::Error;
@@ -117,6 +117,14 @@ impl From<Fault> for Error {
                     which turn the last one had. An earlier primary may make IDs in any turn."))
                 .hint("Put the whole history file there. If no earlier primary makes IDs any more, a superuser can call \
                     flake_accept_turn()."),
+            Fault::Lead(lead, most) => Self::not_ready(message)
+                .detail(format!("IDs of earlier times exist that are {} ahead of the clock, and flake.max_lead is {}.", seconds(lead), seconds(most)))
+                .hint("Check the clock. If it is right, a superuser can call flake_accept_clock() in each database; or raise flake.max_lead, \
+                    and reload the configuration."),
+            Fault::BothLead(lead, most) => Self::not_ready(message)
+                .detail(format!("IDs of the other generation are {} ahead of the clock, and flake.max_lead is {}.", seconds(lead), seconds(most)))
+                .hint("Check the clock. If it is right, raise flake.max_lead above that, and reload the configuration: IDs are then ahead \
+                    of the clock until it has caught up."),
             Fault::Page(Damaged) => Self::of(ERRCODE_DATA_CORRUPTED, message)
                 .detail("The page is damaged.")
                 .hint("If the clock has not been set back since the last ID was made, \
@@ -132,6 +140,11 @@ fn known_layouts(nearest: Option<&str>, known: &str, others: usize) -> String {
         others => format!(", and {others} others, which the view flake_layouts shows"),
     };
     format!("{nearest}Known layouts: {known}{others}.")
+}
+
+/// Writes microseconds as seconds.
+fn seconds(micros: i64) -> String {
+    format!("{:?}", std::time::Duration::from_micros(micros.max(0).unsigned_abs()))
 }
 
 /// Writes a fault as a sentence.

@@ -1,28 +1,25 @@
 //! PostgreSQL as the host of the protocol: this process is one of the sessions of its server.
-#![allow(unsafe_code, reason = "the progress of this session's slot in shared memory")]
 
 use std::ops::Deref;
-use std::sync::atomic::Ordering;
 
+use flake_core::Node;
 use flake_core::horizon::SlotTransactions;
 use flake_core::horizon::host::{HorizonHost, PreparedUse};
 use flake_core::horizon::prepared::{Prepared, Transactions};
-use flake_core::ledger::host::{Change, Host, Page, Server, Shared, SlotOwner, State, Timeline, Writer};
-use flake_core::ledger::line::Line;
-use flake_core::ledger::note::NOTE;
-use flake_core::{Node, SlotProgress};
+use flake_core::ledger::host::{Change, Host, Page, Server, Timeline, Writer};
+use flake_core::ledger::time::shared::Shared;
+use flake_core::ledger::time::state::State;
+use flake_core::ledger::words::line::Line;
 
 use super::mark::{file, page};
-use super::memory::{Memory, SlotMemory, attach};
+use super::memory::{Memory, attach};
 use super::node::node;
 use super::turn;
-use crate::clock;
 use crate::error::Error;
 use crate::postgres::lock::Guard;
 use crate::postgres::random::random;
-use crate::postgres::report;
-use crate::postgres::timestamptz::to_text;
 use crate::postgres::{prepared, recovery, slot, stall, transaction};
+use crate::{clock, settings};
 
 /// This process.
 #[derive(Clone, Copy)]
@@ -33,7 +30,7 @@ pub struct Backend<S = ()> {
 }
 
 /// This process as the owner of its slot, which only a session has that makes IDs or asks for horizons.
-pub type Member = Backend<&'static SlotMemory>;
+pub type Member = Backend<&'static SlotTransactions>;
 
 impl Backend {
     /// Finds the ledger.
@@ -52,7 +49,7 @@ impl<S: Copy> Backend<S> {
     /// The current era.
     #[inline]
     pub fn era(&self) -> u64 {
-        self.memory.control.shared.window.era()
+        self.memory.control.shared.era()
     }
 
     fn right(&self, guard: Guard<'static, ()>) -> FileWriter {
@@ -62,20 +59,13 @@ impl<S: Copy> Backend<S> {
 }
 
 impl<S> Server for Backend<S> {
-    fn now(&self) -> i64 {
+    #[inline]
+    fn clock(&self) -> i64 {
         clock::now()
     }
 
-    fn boot(&self) -> Option<u64> {
-        let known = &self.memory.control.system.boot;
-        match known.load(Ordering::Relaxed) {
-            0 => file::boot().inspect(|&boot| known.store(boot, Ordering::Relaxed)),
-            boot => Some(boot),
-        }
-    }
-
-    fn chance(&self) -> u32 {
-        random::<u32>().max(1)
+    fn steady(&self) -> i64 {
+        clock::steady()
     }
 
     fn shared(&self) -> &Shared {
@@ -110,6 +100,14 @@ impl<S: Copy> Host for Backend<S> {
         turn::timeline()
     }
 
+    fn random(&self) -> u64 {
+        random::<u64>().max(1)
+    }
+
+    fn max_lead(&self) -> i64 {
+        settings::max_lead()
+    }
+
     fn page(&mut self) -> Result<Page, Error> {
         page::read()
     }
@@ -129,24 +127,6 @@ impl<S: Copy> Host for Backend<S> {
     fn next_xid(&self) -> u64 {
         transaction::next_xid()
     }
-
-    fn is_behind(&mut self, until: i64) {
-        report::warning(
-            format!("IDs of the previous primary reach up to {}, and the clock is behind that", to_text(until)),
-            Some("IDs that are made until then are below some of the previous primary's."),
-            "Check the clock. Readers that remember the last ID they have seen can miss rows; use flake_horizon().",
-        );
-    }
-}
-
-impl SlotOwner for Member {
-    fn slot<R>(&mut self, act: impl FnOnce(&mut SlotProgress) -> R) -> R {
-        // The lock makes the progress visible to the slot's next owner, who takes it too.
-        self.memory.control.with_state(|_| {
-            // SAFETY: only the owner of the slot uses its progress, and this process owns the slot as long as it lives.
-            act(unsafe { &mut *self.slot.progress.get() })
-        })
-    }
 }
 
 impl HorizonHost for Member {
@@ -155,11 +135,11 @@ impl HorizonHost for Member {
     }
 
     fn own(&self) -> &SlotTransactions {
-        &self.slot.transactions
+        self.slot
     }
 
     fn slots(&self) -> impl Iterator<Item = &SlotTransactions> {
-        self.memory.slots.iter().map(|slot| &slot.transactions)
+        self.memory.slots.iter()
     }
 
     fn nap(&self) {
@@ -226,10 +206,6 @@ impl Writer for FileWriter {
 
     fn write(&self, half: usize, bytes: &[u8]) -> Result<bool, Error> {
         file::write(half, bytes)
-    }
-
-    fn note(&self, bytes: &[u8; NOTE]) -> Result<(), Error> {
-        file::note(bytes)
     }
 
     fn replace(&self, bytes: &[u8]) -> Result<(), Error> {

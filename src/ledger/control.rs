@@ -3,7 +3,8 @@
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 
 use flake_core::horizon::host::PreparedUse;
-use flake_core::ledger::host::{Shared, State};
+use flake_core::ledger::time::shared::Shared;
+use flake_core::ledger::time::state::State;
 use flake_core::{DIVISION, Node};
 
 use super::pages::Pages;
@@ -12,7 +13,7 @@ use crate::postgres::lock::Lock;
 use crate::postgres::stall;
 
 /// The version of the form of shared memory: of [`Control`], of the arrays behind it, and of everything in them.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 
 /// The beginning of the segment. All versions of the library begin with the same two numbers.
 #[repr(C)]
@@ -57,7 +58,6 @@ pub struct Guarded {
 pub struct Counters {
     pub issued: AtomicU64,
     pub overflow_waits: AtomicU64,
-    pub clock_waits: AtomicU64,
     pub clock_changes: AtomicU64,
     /// In microseconds.
     pub longest_wait: AtomicU64,
@@ -66,8 +66,6 @@ pub struct Counters {
 /// Facts about the operating system that sessions have found, so that short sessions need not read them again.
 #[derive(Default)]
 pub struct System {
-    /// Identifies the run of the operating system; 0 before any session has read it.
-    pub boot: AtomicU64,
     /// Whether Linux uses the time stamp counter as its clock, and when a session last checked that.
     pub uses_counter: AtomicBool,
     pub looked_at: AtomicI64,
@@ -90,11 +88,10 @@ impl Header {
 
 impl Control {
     /// May raise an error.
-    pub fn new(started_at: Option<i64>) -> Self {
-        let state = State { started_at, ..State::default() };
+    pub fn new() -> Self {
         Self {
             header: Header { version: VERSION, division: DIVISION, node: AtomicU64::new(0) },
-            guarded: Lock::new(c"FlakeLedger", Guarded { state, clock_offset: None }),
+            guarded: Lock::new(c"FlakeLedger", Guarded::default()),
             writer: Lock::new(c"FlakeMark", ()),
             shared: Shared::default(),
             counters: Counters::default(),

@@ -80,9 +80,9 @@ pub fn open_transactions() -> Vec<OpenTransaction> {
     let database = recovery::database();
     let mut open = Vec::new();
     for (number, slot) in (0..).zip(memory.slots) {
-        let bound = slot.transactions.bound();
+        let bound = slot.bound();
         let (pid, role) = transaction::process_of(number);
-        if bound != NEVER && slot.transactions.database() == database && pid != 0 {
+        if bound != NEVER && slot.database() == database && pid != 0 {
             push(&mut open, OpenTransaction { pid: Some(pid), xid: None, role: Some(role), bound });
         }
     }
@@ -112,8 +112,8 @@ pub fn making_ids() -> Vec<MakingIds> {
     let others = (0..).zip(memory.slots).filter(|(number, _)| *number != own);
     let busy = others.map(|(number, slot)| MakingIds {
         pid: transaction::process_of(number).0,
-        database: slot.transactions.database(),
-        bound: slot.transactions.bound(),
+        database: slot.database(),
+        bound: slot.bound(),
     });
     collected(busy.filter(|one| one.pid != 0 && one.bound != NEVER))
 }

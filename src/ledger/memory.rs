@@ -5,41 +5,28 @@
 //! until the server restarts, because it could not know which IDs the others make.
 #![allow(unsafe_code, reason = "shared memory")]
 
-use std::cell::{Cell, UnsafeCell};
+use std::cell::Cell;
 use std::ffi::CStr;
 use std::ptr::{null_mut, slice_from_raw_parts_mut};
 
+use flake_core::DIVISION;
 use flake_core::horizon::SlotTransactions;
 use flake_core::horizon::prepared::Prepared;
-use flake_core::ledger::line::{Line, MOST_LINES};
-use flake_core::{DIVISION, SlotProgress};
+use flake_core::ledger::words::line::{Line, MOST_LINES};
 
 use super::control::{Control, Header, VERSION};
-use crate::clock;
 use crate::error::Error;
 use crate::postgres::shared_memory::Preloading;
 use crate::postgres::{prepared, shared_memory, slot, stall};
 
 const NAME: &CStr = c"flake";
 
-/// The memory of a slot.
-#[repr(C)]
-#[derive(Default)]
-pub struct SlotMemory {
-    pub transactions: SlotTransactions,
-    /// Only the owner of the slot uses it.
-    pub progress: UnsafeCell<SlotProgress>,
-}
-
-// SAFETY: only the owner of the slot uses the cell.
-unsafe impl Sync for SlotMemory {}
-
 /// The memory as this session sees it.
 pub struct Memory {
     pub control: &'static Control,
     /// The words of lanes.
     pub lines: &'static [Line],
-    pub slots: &'static [SlotMemory],
+    pub slots: &'static [SlotTransactions],
     prepared: *mut [Prepared],
 }
 
@@ -47,9 +34,9 @@ thread_local! {
     static MEMORY: Cell<Option<&'static Memory>> = const { Cell::new(None) };
 }
 
-/// If the library is being preloaded, the ledger will be as old as the server.
+/// If the library is being preloaded, the server gets the memory when it starts.
 pub fn preload() {
-    shared_memory::at_startup(Preloading { name: NAME, size, fill: |start| fill(start, Some(clock::now())) });
+    shared_memory::at_startup(Preloading { name: NAME, size, fill });
 }
 
 /// Returns the memory if this session has found it already. Raises no error.
@@ -71,7 +58,7 @@ pub fn attach() -> Result<&'static Memory, Error> {
         return Ok(memory);
     }
     let start = shared_memory::raising_instead(
-        || shared_memory::segment(NAME, size(), |start| fill(start, None)),
+        || shared_memory::segment(NAME, size(), fill),
         |reason| {
             let detail = "A session makes IDs only if it shares memory with the other sessions, which would not know of its IDs \
                           otherwise.";
@@ -109,18 +96,18 @@ pub fn attach() -> Result<&'static Memory, Error> {
     Ok(memory)
 }
 
-type Parts = (*mut Control, *mut [Line], *mut [SlotMemory], *mut [Prepared]);
+type Parts = (*mut Control, *mut [Line], *mut [SlotTransactions], *mut [Prepared]);
 
 /// Returns the parts of the memory, one behind the other. The entries of prepared transactions suffice for all that can be prepared,
 /// one more that each slot is about to prepare, and as many that have ended; one entry is for ended ones that find no place.
 fn parts(start: *mut u8) -> Parts {
     const { assert!(align_of::<Control>().is_multiple_of(align_of::<Line>())) };
-    const { assert!(align_of::<Line>().is_multiple_of(align_of::<SlotMemory>())) };
-    const { assert!(align_of::<SlotMemory>().is_multiple_of(align_of::<Prepared>())) };
+    const { assert!(align_of::<Line>().is_multiple_of(align_of::<SlotTransactions>())) };
+    const { assert!(align_of::<SlotTransactions>().is_multiple_of(align_of::<Prepared>())) };
     let count = slot::count() as usize;
     let control = start.cast::<Control>();
     let lines = control.wrapping_add(1).cast::<Line>();
-    let slots = lines.wrapping_add(MOST_LINES).cast::<SlotMemory>();
+    let slots = lines.wrapping_add(MOST_LINES).cast::<SlotTransactions>();
     let prepared = slots.wrapping_add(count).cast::<Prepared>();
     let most_prepared = 2 * prepared::most() + count + 1;
     (
@@ -136,9 +123,8 @@ fn size() -> usize {
     prepared.cast::<Prepared>().wrapping_add(prepared.len()).addr()
 }
 
-/// Fills new memory, which no other session uses yet. The instant is when the server started, if its ledger is that old. May raise an
-/// error.
-fn fill(start: *mut u8, started_at: Option<i64>) {
+/// Fills new memory, which no other session uses yet. May raise an error.
+fn fill(start: *mut u8) {
     /// # Safety There must be memory for all elements.
     unsafe fn fill_all<T: Default>(array: *mut [T]) {
         // SAFETY: as the caller promises.
@@ -147,7 +133,7 @@ fn fill(start: *mut u8, started_at: Option<i64>) {
     let (control, lines, slots, prepared) = parts(start);
     // SAFETY: the memory has the size of all parts.
     unsafe {
-        control.write(Control::new(started_at));
+        control.write(Control::new());
         fill_all(lines);
         fill_all(slots);
         fill_all(prepared);

@@ -1,6 +1,6 @@
 //! PostgreSQL as the host of the protocol in `flake_core::ledger`: shared memory, the file, the pages, and horizons.
 //!
-//! Nothing here depends on generators. A session calls [`join`] before it has any, and [`leave`] with their progress.
+//! Nothing here depends on generators. A session calls [`join`] before it has any, and [`leave`] at its exit.
 
 mod backend;
 mod control;
@@ -20,10 +20,10 @@ pub use self::horizon::{
     OpenTransaction, horizon, making_ids, open_transactions, publish as publish_horizon, replayed as replayed_horizon,
     snapshot,
 };
-pub use self::mark::page::{hold as hold_page, missing as no_page, used_until};
+pub use self::mark::page::{hold as hold_page, missing as no_page, reserved};
 pub use self::memory::preload;
 pub use self::node::{node_in_force, node_to_read, part_to_read};
 pub use self::operator::{accept_clock, accept_turn, record_mark, start_above, unused};
 pub use self::session::{admit, admits, cover, end_transaction, join, leave};
-pub use self::status::{counters, file_error, memory_error, status, system, watch_clock};
+pub use self::status::{Status, counters, file_error, memory_error, status, system, watch_clock};
 pub use self::turn::turn;

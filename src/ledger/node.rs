@@ -42,12 +42,12 @@ pub fn node_to_read() -> Result<Node, Error> {
     attach()?.control.header.node().map_or_else(configured, Ok)
 }
 
-/// Returns the part of this server's sessions, for a caller that only reads. Before the first ID, the turn is 0: the parts of all turns
-/// have as many IDs.
+/// Returns the part of this server's sessions, for a caller that only reads. Before the first ID, the turn is 0: all parts have as many
+/// IDs.
 pub fn part_to_read() -> Result<Part, Error> {
     match attach()?.control.with_state(|state| state.ledger) {
         Some(ledger) => Ok(ledger.part()),
-        None => Ok(Part::in_turn(node_to_read()?, 0)),
+        None => Ok(Part::in_turn(node_to_read()?, 0, 0)),
     }
 }
 

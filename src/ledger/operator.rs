@@ -1,12 +1,12 @@
 //! flake_accept_clock, flake_start_above, flake_accept_turn and flake_record_mark: their checks, warnings and log messages. And what flake_rotate_key
 //! asks for.
 
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use flake_core::ledger::host::Server;
-use flake_core::ledger::part_time::FAR;
-use flake_core::ledger::protocol::{self, Acceptance};
+use flake_core::ledger::lasting::page;
+use flake_core::ledger::time::grant::FAR;
+use flake_core::ledger::time::operator::{self, Acceptance};
 
 use super::backend::Backend;
 use super::memory::memory;
@@ -17,51 +17,44 @@ use crate::error::{Error, superuser_only};
 use crate::postgres::timestamptz::to_text;
 use crate::postgres::{recovery, report};
 
-/// Accepts the current clock although later IDs exist. Returns the instant from which IDs can be made.
+/// Lets IDs be made at the current clock although later IDs exist. Returns the instant from which IDs are made.
 pub fn accept_clock() -> Result<i64, Error> {
     superuser_only("flake_accept_clock")?;
     recovery::refuse(c"flake_accept_clock()");
-    let now = clock::now();
-    let mut backend = Backend::new()?;
-    let announced = backend.shared().announced.load(Ordering::Acquire);
-    let Acceptance { from, is_new, bound } = protocol::accept(&mut backend)?;
-    if announced.max(bound) > from {
-        report::warning(
-            "new IDs may fall below horizons already returned".to_owned(),
-            Some("Sessions can again use the time by which the clock was ahead, so horizons in it no longer hold."),
-            "Consumers have to read again from the time that this function returns.",
-        );
-    }
+    let Acceptance { from, is_new, announced } = operator::accept(&mut Backend::new()?)?;
     if is_new {
         report::log("flake: the current clock was accepted although later IDs exist".to_owned());
-    }
-    if from.saturating_sub(now) > FAR {
-        report::warning(
-            format!("no IDs can be made before {}", to_text(from)),
-            Some("IDs may have used all time until then, or flake_start_above was called with an ID of that time."),
-            "Wait. After flake_start_above nothing else helps; otherwise you can restart the server under a free flake.node_id.",
-        );
+        if announced > from {
+            report::warning(
+                "new IDs may fall below horizons already returned".to_owned(),
+                Some("Horizons from before the call do not bind IDs that are made after it."),
+                "Consumers have to read again from the time that this function returns.",
+            );
+        }
     }
     Ok(from)
 }
 
 /// Makes IDs of all transactions that begin from now on lie above an instant. An instant that a restart could not explain, because
-/// it is too far ahead of the clock, needs `force`. Returns the instant from which IDs are made.
+/// it is too far ahead of flake's time, needs `force`. Returns the instant from which IDs are made.
 pub fn start_above(instant: i64, force: bool) -> Result<i64, Error> {
     superuser_only("flake_start_above")?;
     recovery::refuse(c"flake_start_above()");
-    let now = clock::now();
-    let ahead = instant.saturating_sub(now);
+    let mut backend = Backend::new()?;
+    let ahead = instant.saturating_sub(backend.time(backend.era(), false));
     if ahead > FAR && !force {
         let by = Duration::from_micros(ahead.unsigned_abs());
         return Err(Error::not_ready("ID is too far ahead of the clock")
-            .detail(format!("Until {}, which is {by:?} from now, no layout could make IDs.", to_text(instant)))
+            .detail(format!(
+                "It is of {}, which is {by:?} ahead. IDs of all layouts would lead the clock.",
+                to_text(instant)
+            ))
             .hint(
                 "Check the ID, its layout, and the clock. If this is what you want, pass force => true: no restart, \
                  failover or other flake.node_id takes it back.",
             ));
     }
-    let (from, is_new) = protocol::start_above(&mut Backend::new()?, instant)?;
+    let (from, is_new) = operator::start_above(&mut backend, instant)?;
     if is_new {
         report::log(format!("flake: no IDs are made before {}, because flake_start_above was called", to_text(from)));
     }
@@ -73,7 +66,7 @@ pub fn accept_turn() -> Result<u32, Error> {
     superuser_only("flake_accept_turn")?;
     recovery::refuse(c"flake_accept_turn()");
     let is_unknown = turn::is_unknown()?;
-    let turn = protocol::accept_turn(&mut Backend::new()?)?;
+    let turn = operator::accept_turn(&mut Backend::new()?)?;
     if is_unknown {
         report::log(format!("flake: turn {turn} was accepted although the turn of an earlier primary is not known"));
     }
@@ -82,10 +75,10 @@ pub fn accept_turn() -> Result<u32, Error> {
 
 /// Returns the first instant, now or later, that no session can have used, as far as this server and the page know.
 pub fn unused() -> Result<i64, Error> {
-    Ok(protocol::unused(&mut Backend::new()?)?.max(clock::now()))
+    Ok(operator::unused(&mut Backend::new()?)?.max(clock::now()))
 }
 
-/// Writes this server's mark into the page of a database in which the extension has just been created.
+/// Writes this server's record into the page of a database in which the extension has just been created.
 pub fn record_mark() -> Result<(), Error> {
     superuser_only("flake_record_mark")?;
     // A ledger that begins on a standby would have no timeline, and no turn.
@@ -99,5 +92,5 @@ pub fn record_mark() -> Result<(), Error> {
     if turn::is_unknown()? {
         return Ok(());
     }
-    protocol::record_mark(&mut Backend::new()?)
+    page::record_mark(&mut Backend::new()?)
 }

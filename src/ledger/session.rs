@@ -3,9 +3,8 @@
 
 use std::cell::Cell;
 
-use flake_core::FinalProgress;
 use flake_core::horizon::transactions::SessionTransactions;
-use flake_core::ledger::protocol;
+use flake_core::ledger::time::begin as beginning;
 
 use super::backend::{Backend, Member};
 use crate::error::Error;
@@ -28,38 +27,37 @@ pub fn join() -> Result<Member, Error> {
         return Ok(own);
     }
     let mut own = Backend::new()?.member();
-    protocol::join(&mut own)?;
+    beginning::join(&mut own)?;
     with_session(|session| session.take_part(&own));
     OWN.set(Some(own));
     Ok(own)
 }
 
-/// Stores the progress of this session's snos for later sessions, at exit, while this session still owns its slot. `progress` is
-/// None if the session exits in the middle of making a sno.
-pub fn leave(progress: Option<&[FinalProgress]>) {
-    if let Some(mut own) = OWN.get() {
-        protocol::leave(&mut own, progress);
+/// Counts this session no longer, at exit.
+pub fn leave() {
+    if let Some(own) = OWN.get() {
+        beginning::leave(&own);
     }
 }
 
-/// Returns whether the current transaction may make IDs of ticks that end after `now`, without a call that can raise an error.
-/// `now` must be a fresh reading of the clock.
+/// Returns whether the current transaction may make IDs of ticks that end after `now`, flake's time in an era, without a call that can
+/// raise an error. `now` must be a fresh reading.
 #[inline]
-pub fn admits(now: i64) -> bool {
-    SESSION.with(|session| session.has_admitted(now)) || begin(now)
+pub fn admits(era: u64, now: i64) -> bool {
+    SESSION.with(|session| session.has_admitted(now)) || begin(era, now)
 }
 
 #[inline(never)]
-fn begin(now: i64) -> bool {
-    OWN.get().is_some_and(|own| with_session(|session| session.admit(&own, now).is_ok()))
+fn begin(era: u64, now: i64) -> bool {
+    OWN.get().is_some_and(|own| with_session(|session| session.admit(&own, era, now).is_ok()))
 }
 
-/// Lets the current transaction make IDs of ticks that end after `now`, a fresh reading of the clock.
+/// Lets the current transaction make IDs of ticks that end after `now`, flake's time in an era.
 ///
 /// # Errors
-/// The instant to wait for.
-pub fn admit(now: i64) -> Result<(), i64> {
-    OWN.get().map_or(Ok(()), |own| with_session(|session| session.admit(&own, now)))
+/// An announced horizon that is later.
+pub fn admit(era: u64, now: i64) -> Result<(), i64> {
+    OWN.get().map_or(Ok(()), |own| with_session(|session| session.admit(&own, era, now)))
 }
 
 /// Makes the current transaction hold horizons at an instant or below. If a later horizon may have been announced, it does not, and

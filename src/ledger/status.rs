@@ -4,13 +4,15 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use flake_core::Node;
-use flake_core::ledger::claims::{Quota, quota};
-use flake_core::ledger::record;
-use flake_core::ledger::state::Ledger;
+use flake_core::ledger::lasting::file::newest;
+use flake_core::ledger::time::operator::led_to;
+use flake_core::ledger::time::state::Ledger;
+use flake_core::ledger::words::claims::{Quota, quota};
 
 use super::control::{Counters, System};
 use super::mark::file;
 use super::memory::{attach, attached, memory};
+use crate::clock;
 use crate::error::Error;
 use crate::postgres::{recovery, report};
 
@@ -20,6 +22,8 @@ pub struct Status {
     pub node: Option<Node>,
     /// The ledger, once it has begun.
     pub ledger: Option<Ledger>,
+    /// How far IDs lead the clock, in microseconds.
+    pub lead: i64,
     /// How many sessions make IDs or ask for horizons.
     pub sessions: u32,
     /// The lanes of the custom layouts of this database.
@@ -31,9 +35,13 @@ pub struct Status {
 pub fn status() -> Option<Status> {
     let memory = memory()?;
     let control = memory.control;
+    let ledger = control.with_state(|state| state.ledger);
+    let now = clock::now();
+    let led_to = ledger.map_or(now, |ledger| led_to(&control.shared, &ledger, now, clock::steady()));
     Some(Status {
         node: control.header.node(),
-        ledger: control.with_state(|state| state.ledger),
+        ledger,
+        lead: led_to.saturating_sub(now),
         sessions: control.shared.sessions.load(Ordering::Relaxed),
         lanes: quota(&control.shared, memory.lines, recovery::database()),
         counters: &control.counters,
@@ -47,7 +55,7 @@ pub fn memory_error() -> Option<Error> {
 
 /// Returns the error that the file flake.mark would raise in the first session that makes an ID.
 pub fn file_error() -> Option<Error> {
-    file::read().and_then(|file| Ok(file.map(|bytes| record::newest(&bytes)).transpose()?)).err()
+    file::read().and_then(|file| Ok(file.map(|bytes| newest(&bytes)).transpose()?)).err()
 }
 
 /// Returns the server's counters.

@@ -1,7 +1,8 @@
 //! The timeline of this server's WAL, and its turn: which part of its node's IDs its sessions make.
 
 use flake_core::ledger::host::Timeline;
-use flake_core::ledger::{protocol, record};
+use flake_core::ledger::lasting::file::newest;
+use flake_core::ledger::time::begin::turns;
 use flake_core::{Turn, Turns, turn};
 
 use super::mark::{file, page};
@@ -30,19 +31,19 @@ pub fn turn() -> Option<Result<(Turn, bool), Error>> {
     }
     let in_force =
         memory().and_then(|memory| memory.control.with_state(|state| state.ledger)).map(|ledger| ledger.turns);
-    let of_record = || Ok(protocol::turns(&timeline(), &recorded()?)?);
-    let turns = in_force.map_or_else(of_record, Ok);
-    turns.map(|turns| turns.last.map(|turn| (turn, in_force.is_some()))).transpose()
+    let of_record = || Ok(turns(&timeline(), &recorded()?)?);
+    let known = in_force.map_or_else(of_record, Ok);
+    known.map(|turns| turns.last.map(|turn| (turn, in_force.is_some()))).transpose()
 }
 
 /// Returns whether the turn of this server's timeline is not known.
 pub fn is_unknown() -> Result<bool, Error> {
-    Ok(protocol::turns(&timeline(), &recorded()?).is_err())
+    Ok(turns(&timeline(), &recorded()?).is_err())
 }
 
 /// Returns what the file and the page say.
 fn recorded() -> Result<[Turns; 2], Error> {
-    let of_file = file::read()?.map(|bytes| record::newest(&bytes)).transpose()?.map(|((marks, _), _)| marks.turns);
-    let of_page = protocol::marks_of(&page::read()?)?.turns;
+    let of_file = file::read()?.map(|bytes| newest(&bytes)).transpose()?.map(|(record, _)| record.turns);
+    let of_page = page::read()?.record()?.turns;
     Ok([of_file.unwrap_or_default(), of_page])
 }

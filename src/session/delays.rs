@@ -23,15 +23,9 @@ impl Delays {
         if self.last.replace((reason, issued)) == Some((reason, issued)) {
             return;
         }
-        match reason {
-            // Before its first ID, a generator waits for its first tick and has used up nothing.
-            Reason::NextTick if issued == 0 => {}
-            Reason::Pace => {}
-            Reason::NextTick => add(|counters| &counters.overflow_waits, 1),
-            Reason::ClockBehind => {
-                add(|counters| &counters.clock_waits, 1);
-                ledger::watch_clock();
-            }
+        // Before its first ID, a generator waits for its first tick and has used up nothing.
+        if reason == Reason::NextTick && issued > 0 {
+            add(|counters| &counters.overflow_waits, 1);
         }
     }
 

@@ -1,18 +1,17 @@
 //! A generator of this session: when it asks the ledger, and how long the session waits for an answer.
 
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use flake_core::ledger::claims::{Quota, quota};
 use flake_core::ledger::host::Server;
-use flake_core::ledger::line::CUSTOM_LINES;
-use flake_core::ledger::protocol;
-use flake_core::{Answer, FinalProgress, IdSource, Place, Reason, Resumable, Slot};
+use flake_core::ledger::time::begin::parts;
+use flake_core::ledger::time::grant::FAR;
+use flake_core::ledger::words::claims::{Quota, quota};
+use flake_core::ledger::words::line::CUSTOM_LINES;
+use flake_core::{Answer, IdSource, Place, Reason, Resumable, Slot, lanes_of};
 use pgrx::PgSqlErrorCode::*;
 
 use super::delays::{self, Delays};
 use super::tick_clock::TickClock;
-use super::transaction;
 use super::wait::Wait;
 use crate::clock;
 use crate::error::Error;
@@ -20,10 +19,6 @@ use crate::ledger::{self, Member};
 use crate::postgres::timestamptz::to_text;
 use crate::postgres::transaction::is_in_worker;
 use crate::postgres::{recovery, slot};
-use crate::settings;
-
-/// If the next tick is this close, a session waits for it, whatever flake.max_clock_wait says.
-const USUAL_TICK: Duration = Duration::from_secs(1);
 
 /// A generator of this session.
 pub struct SessionGenerator<S: IdSource> {
@@ -44,11 +39,11 @@ impl<S: IdSource> SessionGenerator<S> {
         check(source)?;
         let mut own = join()?;
         let (slot, slots) = slot::numbers();
-        let lanes = source.lanes(protocol::part(&mut own)?, slots)?;
+        let lanes = lanes_of(&source, parts(&mut own)?)?;
         let database = recovery::database();
-        let place = Place::find(&own, &source, lanes, lanes.of(Slot::new(slot, slots)?), database);
+        let place = Place::find(&own, &source, lanes, lanes[0].of(Slot::new(slot, slots)?), database);
         let quota = || quota(own.shared(), own.lines(), database);
-        let place = place.ok_or_else(|| no_lanes_left(&source.name(), lanes.count, quota()))?;
+        let place = place.ok_or_else(|| no_lanes_left(&source.name(), lanes[0].count, quota()))?;
         let resumable = Resumable::begin(&mut own, source, &place)?;
         Ok(Self { resumable, own, delays: Delays::default(), clock: TickClock::default() })
     }
@@ -91,23 +86,32 @@ impl<S: IdSource> SessionGenerator<S> {
         self.by_the_clock(argument)
     }
 
-    /// Like `at_once`, but reads the clock.
+    /// Like `at_once`, but reads the clock. If this fails, the caller asks again where errors can be raised.
     #[inline(never)]
     fn by_the_clock(&mut self, argument: S::Argument) -> Option<S::Id> {
-        let now = self.clock.read();
-        // If this fails, the caller asks again where errors can be raised. The era is checked after the ID is admitted.
-        if !ledger::admits(now) || !self.resumable.is_of(self.own.era()) {
+        let Self { resumable, own, clock, .. } = self;
+        let era = own.era();
+        if !resumable.is_of(era) {
             return None;
         }
-        let answer = self.resumable.at(&self.own, now, argument);
-        self.clock.keep(self.resumable.generator.remaining(now));
-        if let Answer::Issue(id) = answer { Some(id) } else { None }
+        let now = clock.read(|| own.time(era, resumable.generator.source.goes_back()));
+        // The era is compared after the transaction has published its bound.
+        if !ledger::admits(era, now) || own.era() != era {
+            return None;
+        }
+        let answer = resumable.at(own, now, argument);
+        clock.keep(resumable.generator.remaining(now));
+        if let Some(Answer::Issue(id)) = answer { Some(id) } else { None }
     }
 
     /// Makes as many IDs as it can without asking the ledger. Returns how many.
     pub fn fill(&mut self, ids: &mut [S::Id], argument: S::Argument) -> usize {
-        let now = clock::now();
-        let may_fill = ledger::admits(now) && self.resumable.is_of(self.own.era());
+        let era = self.own.era();
+        if !self.resumable.is_of(era) {
+            return 0;
+        }
+        let now = self.own.time(era, self.source().goes_back());
+        let may_fill = ledger::admits(era, now) && self.own.era() == era;
         if may_fill { self.resumable.fill(&self.own, now, ids, argument) } else { 0 }
     }
 
@@ -117,7 +121,7 @@ impl<S: IdSource> SessionGenerator<S> {
         if wait.lasted().is_zero() {
             ledger::watch_clock();
         }
-        let answer = self.resumable.next(&mut self.own, |_| transaction::admit(), argument);
+        let answer = self.resumable.next(&mut self.own, |_, era, now| ledger::admit(era, now), argument);
         self.delays.report(self.resumable.issued());
         let attempt = match answer {
             Err(error) => Err(error),
@@ -131,52 +135,29 @@ impl<S: IdSource> SessionGenerator<S> {
         attempt
     }
 
-    /// Returns how long to be ready to wait until `until`, if a start or a promotion has closed the time before it.
-    fn wait_of_start(&self, until: i64) -> Duration {
-        Duration::from_micros(protocol::wait_of_start(&self.own, until).unsigned_abs())
-    }
-
-    /// Starts or continues to wait for an instant, unless that would take too long.
+    /// Starts or continues to wait for an instant of flake's time, unless that is too far away.
     fn wait(&mut self, until: i64, reason: Reason, wait: &mut Wait) -> Result<(), Error> {
         self.delays.count(reason, self.resumable.issued());
-        let remaining = until - clock::now();
-        wait.begin(remaining, reason);
-        let (layout, max_clock_wait) = (self.source().name(), settings::max_clock_wait());
-        let left = Duration::from_micros(remaining.max(0).unsigned_abs());
-        match reason {
-            Reason::ClockBehind
-                if wait.lasted().max(left) > max_clock_wait.max(wait.allow(self.wait_of_start(until))) =>
-            {
-                // Below a horizon, no session makes IDs any more.
-                let is_below_horizon = until <= self.own.shared().announced.load(Ordering::Acquire);
-                let message = match is_below_horizon {
-                    true => "clock is behind a horizon that was returned".to_owned(),
-                    false => format!("clock is behind the last ID of layout \"{layout}\""),
-                };
-                let detail = format!("The clock is {left:?} behind, and flake.max_clock_wait is {max_clock_wait:?}.");
-                Err(Error::not_ready(message).detail(detail).hint(format!(
-                    "IDs can be made again once the clock has reached {}; check its synchronization. If it is \
-                             right now and was ahead before, see flake_check().",
+        let (clock, time) = (clock::now(), self.own.time(self.own.era(), self.source().goes_back()));
+        // While IDs lead the clock, flake's time passes at half its speed.
+        let ahead = until.saturating_sub(time).max(0);
+        let remaining = ahead.saturating_mul(2).min(until.saturating_sub(clock).max(0));
+        if reason == Reason::NextTick && remaining > FAR {
+            let (layout, left) = (self.source().name(), Duration::from_micros(remaining.unsigned_abs()));
+            return Err(Error::not_ready(format!("next tick of layout \"{layout}\" is too far away"))
+                .detail(format!(
+                    "This session has no IDs in the current tick. The next one begins at {}, in {left:?}.",
                     to_text(until)
-                )))
-            }
-            Reason::NextTick if left > max_clock_wait.max(USUAL_TICK) => {
-                Err(Error::not_ready(format!("next tick of layout \"{layout}\" is too far away"))
-                    .detail(format!(
-                        "This session has no more IDs in the current tick, which lasts {left:?} longer, until {}, \
-                             and flake.max_clock_wait is {max_clock_wait:?}.",
-                        to_text(until)
-                    ))
-                    .hint("Wait, raise flake.max_clock_wait, or use a layout with a shorter tick."))
-            }
-            _ => Ok(()),
+                ))
+                .hint("Wait, or use a layout with a shorter tick."));
         }
+        wait.begin(remaining);
+        Ok(())
     }
 
-    /// Returns the progress that the generator leaves at exit.
-    pub fn final_progress(&mut self) -> FinalProgress {
+    /// Reports how many IDs it has made, at exit.
+    pub fn report(&mut self) {
         self.delays.report(self.resumable.issued());
-        self.resumable.final_progress()
     }
 }
 

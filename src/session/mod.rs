@@ -1,4 +1,4 @@
-//! This session: its generators, how it waits, and what it stores when it exits.
+//! This session: its generators, and how it waits.
 
 mod delays;
 mod generator_map;
@@ -6,33 +6,32 @@ mod generators;
 pub mod layout_source;
 pub mod stores;
 mod tick_clock;
-mod transaction;
 mod wait;
 
 use std::fmt::Display;
 use std::ops::Range;
 use std::time::Duration;
 
-use flake_core::ledger::part_time::FAR;
-use flake_core::{IdSource, Reason};
+use flake_core::IdSource;
+use flake_core::ledger::host::Server;
+use flake_core::ledger::time::grant::FAR;
 use pgrx::PgSqlErrorCode::*;
 
 use self::stores::{In, forget_readings, join, with_generator};
 use self::wait::Wait;
 use crate::error::{Error, listed};
+use crate::ledger;
 use crate::postgres::local_settings::lock_timeout;
 use crate::postgres::timestamptz::to_text;
 use crate::postgres::transaction::is_in_worker;
 use crate::postgres::{recovery, report};
-use crate::{clock, ledger};
 
-/// Makes an ID. If necessary, waits for the next tick, or for a clock that stepped back.
+/// Makes an ID. If necessary, waits for the next tick.
 #[cold]
 pub fn next_id<S: IdSource>(store: In<S>, source: S, argument: S::Argument) -> Result<S::Id, Error> {
     let mut wait = Wait::default();
     loop {
-        // Another session can lock the page for long. If this one is terminated while it waits for the lock, it is not yet making
-        // an ID.
+        // Another session can lock the page for long. No generator is borrowed while this one waits for the lock.
         let held = ledger::hold_page();
         let attempt = with_generator(store, source, |own| own.attempt(argument, &mut wait))?;
         drop(held);
@@ -58,7 +57,7 @@ pub fn publish_horizon() -> Result<i64, Error> {
 }
 
 /// Makes the current transaction hold horizons at an ID that it has not made itself. `tick` is when the ID's tick begins and ends.
-/// Raises an error if the tick is further ahead of the clock than any granted time: then the layout is wrong, and horizons would
+/// Raises an error if the tick is further ahead of flake's time than any reserved time: then the layout is wrong, and horizons would
 /// pass the ID.
 pub fn cover(id: impl Display, tick: Range<i64>) -> Result<(), Error> {
     recovery::refuse(c"flake_cover()");
@@ -68,7 +67,7 @@ pub fn cover(id: impl Display, tick: Range<i64>) -> Result<(), Error> {
             .hint("Declare functions that call flake_cover() PARALLEL RESTRICTED."));
     }
     let mut own = join()?;
-    let ahead = tick.start.saturating_sub(clock::now());
+    let ahead = tick.start.saturating_sub(own.time(own.era(), false));
     if ahead > FAR {
         let by = Duration::from_micros(ahead.unsigned_abs());
         return Err(Error::not_ready("ID is too far ahead of the clock")
@@ -137,7 +136,7 @@ fn wait_for_transactions() -> Result<(), Error> {
             let detail = format!("They belong to {}.", processes());
             report::notice("waiting for transactions that have made IDs".to_owned(), &detail);
         }
-        wait.begin(POLL.as_micros() as i64, Reason::NextTick);
+        wait.begin(POLL.as_micros() as i64);
         wait.pause();
         let still = ledger::making_ids();
         busy.retain(|one| still.contains(one));

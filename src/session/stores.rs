@@ -7,7 +7,7 @@ use std::ffi::CStr;
 use std::mem::ManuallyDrop;
 use std::thread::LocalKey;
 
-use flake_core::{FinalProgress, IdSource, SnoSource};
+use flake_core::{IdSource, SnoSource};
 use pgrx::{pg_guard, pg_sys};
 
 use super::generator_map::GeneratorMap;
@@ -55,10 +55,11 @@ impl<S: IdSource> Store<S> {
         }
     }
 
-    /// Returns the progress of the generators at exit, or None if one of them is in the middle of making an ID.
-    fn final_progress(&self) -> Option<Vec<FinalProgress>> {
-        let mut generators = self.generators.try_borrow_mut().ok()?;
-        Some(generators.all_mut().map(SessionGenerator::final_progress).collect())
+    /// Reports how many IDs the generators have made, at exit.
+    fn report(&self) {
+        if let Ok(mut generators) = self.generators.try_borrow_mut() {
+            generators.all_mut().for_each(SessionGenerator::report);
+        }
     }
 }
 
@@ -118,13 +119,14 @@ pub fn forget_readings() {
     SNOS.with(Store::forget_readings);
 }
 
-/// Makes this session a user of the ledger. When it exits, its generators of snos leave their progress to the slot's next owner.
+/// Makes this session a user of the ledger, until it exits.
 pub fn join() -> Result<Member, Error> {
     #[pg_guard]
     unsafe extern "C-unwind" fn at_exit(_code: i32, _argument: pg_sys::Datum) {
-        // The words of their lanes say how far the generators of layouts got; here they only report their counts.
-        LAYOUTS.with(Store::final_progress);
-        ledger::leave(SNOS.with(Store::final_progress).as_deref());
+        // The words of their lanes say how far the generators got; here they only report their counts.
+        LAYOUTS.with(Store::report);
+        SNOS.with(Store::report);
+        ledger::leave();
     }
     let own = ledger::join()?;
     if !LEAVES_AT_EXIT.replace(true) {

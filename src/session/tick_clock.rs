@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
 use flake_core::Remaining;
 
-use crate::{clock, ledger};
+use crate::ledger;
 
 /// Counts per microsecond, below the rate of every processor whose counter Linux uses as a clock: they have 800 or more.
 const MIN_RATE: u64 = 500;
@@ -40,11 +40,12 @@ impl TickClock {
         (count().wrapping_sub(self.read_at) < self.good_for).then_some(self.now)
     }
 
-    /// Reads the clock. The reading is used for this call only, unless [`Self::keep`] is called.
-    pub fn read(&mut self) -> i64 {
+    /// Reads flake's time by `time`. The reading is used for this call only, unless [`Self::keep`] is called.
+    #[inline]
+    pub fn read(&mut self, time: impl FnOnce() -> i64) -> i64 {
         // The counter is read before the clock, so that the time in between counts as passed.
         self.read_at = count();
-        self.now = clock::now();
+        self.now = time();
         self.good_for = 0;
         self.now
     }

@@ -1,9 +1,8 @@
-//! Waits for the clock: a session sleeps while the end is far, spins when it is near, and can be interrupted at any time.
+//! Waits for the next tick: a session sleeps while the end is far, spins when it is near, and can be interrupted at any time.
 
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-use flake_core::Reason;
 use pgrx::check_for_interrupts;
 
 use crate::postgres::interrupts;
@@ -18,30 +17,25 @@ const OVERSLEEP: Duration = Duration::from_micros(25);
 const MAX_SPIN: Duration = Duration::from_millis(1);
 
 /// Returns the wait event that pg_stat_activity shows.
-fn wait_event(reason: Reason) -> u32 {
-    static NUMBERS: [OnceLock<u32>; 2] = [const { OnceLock::new() }; 2];
-    let (number, name) = match reason {
-        Reason::NextTick | Reason::Pace => (&NUMBERS[0], c"FlakeNextTick"),
-        Reason::ClockBehind => (&NUMBERS[1], c"FlakeClockBehind"),
-    };
-    *number.get_or_init(|| interrupts::wait_event(name))
+fn wait_event() -> u32 {
+    static NUMBER: OnceLock<u32> = OnceLock::new();
+    *NUMBER.get_or_init(|| interrupts::wait_event(c"FlakeNextTick"))
 }
 
 /// A wait for one ID, in several pauses.
 #[derive(Default)]
 pub struct Wait {
     since: Option<Instant>,
-    /// For how many microseconds to wait, and why.
-    next: Option<(i64, Reason)>,
+    /// For how many microseconds to wait.
+    next: Option<i64>,
     spinning_since: Option<Instant>,
-    allowance: Duration,
 }
 
 impl Wait {
     /// Starts to measure the wait, unless it has started. The next pause is a part of `remaining` microseconds.
-    pub fn begin(&mut self, remaining: i64, reason: Reason) {
+    pub fn begin(&mut self, remaining: i64) {
         self.since.get_or_insert_with(Instant::now);
-        self.next = Some((remaining, reason));
+        self.next = Some(remaining);
     }
 
     /// Returns how long the wait has lasted by the steady clock; zero if it has not started.
@@ -49,17 +43,10 @@ impl Wait {
         self.since.map_or(Duration::ZERO, |since| since.elapsed())
     }
 
-    /// Allows the wait to last this long, and returns how long it may last. An allowance holds until the end of the wait, because
-    /// the reason for it may be gone when the session checks again.
-    pub fn allow(&mut self, allowance: Duration) -> Duration {
-        self.allowance = self.allowance.max(allowance);
-        self.allowance
-    }
-
     /// Waits for a while, after which the caller reads the clock again. If the statement is canceled, this raises PostgreSQL's error.
     pub fn pause(&mut self) {
         check_for_interrupts!();
-        let Some((remaining, reason)) = self.next.take() else { return };
+        let Some(remaining) = self.next.take() else { return };
         let remaining = Duration::from_micros(remaining.max(0).unsigned_abs());
         if remaining <= OVERSLEEP {
             let since = *self.spinning_since.get_or_insert_with(Instant::now);
@@ -70,7 +57,7 @@ impl Wait {
         match remaining.checked_sub(OVERSLEEP) {
             Some(_) if remaining > MIN_INTERRUPTIBLE_SLEEP => {
                 let milliseconds = remaining.min(MAX_SLEEP).as_millis() as core::ffi::c_long - 1;
-                interrupts::sleep(milliseconds.max(1), wait_event(reason));
+                interrupts::sleep(milliseconds.max(1), wait_event());
             }
             Some(short) if !short.is_zero() => nap(short),
             _ => nap(MAX_SPIN),

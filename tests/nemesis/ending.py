@@ -50,7 +50,7 @@ def make_all_kinds(cluster, node, database):
         batch = cluster.oracle.begin(node, database, kind, "final")
         # After a failure there is no reason to wait long for another one.
         patience = 1 if cluster.oracle.failures else LONG
-        deadline, wait = time.monotonic() + patience, f"SET flake.max_clock_wait = '30s'; SET statement_timeout = '{patience}s'"
+        deadline, wait = time.monotonic() + patience, f"SET statement_timeout = '{patience}s'"
         while True:
             try:
                 with node.server.connect(dbname=database) as db:

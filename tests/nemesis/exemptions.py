@@ -37,7 +37,7 @@ def last(batch, tick):
 
 
 def another_database(one, its, other, others, tick):
-    """It rests on "IDs of different databases, when `flake.mark` is lost and the clock is set back"."""
+    """It rests on "IDs of different databases, when `flake.mark` is lost and IDs led the clock, or the clock is set back"."""
     *_, first = lineage(its.branch)
     *_, second = lineage(others.branch)
     return first is second and its.memory is not others.memory and one.database != other.database

@@ -85,8 +85,6 @@ class Client:
                 others.enter_context(connect(user="postgres", dbname=self.database))
             db = connect(**options)
         with db:
-            wait = self.random.choice(["0", "100ms", "1s", "2s"])
-            db.execute(f"SET flake.max_clock_wait = '{wait}'")
             # The client cancels the statement itself: the alarm of a statement_timeout reads the clock, and libfaketime
             # allocates memory there.
             self.patience = self.random.choice([PATIENCE] * 7 + [0.02])

@@ -52,7 +52,7 @@ class Player:
         self.counts = collections.Counter()
         self.wrong, self.tasks, self.copies = [], [], 0
         self.db = databases.connect(server, encoding)
-        self.db.execute("SET flake.max_clock_wait = 0; SET timezone = 'UTC'; SET statement_timeout = '1h'")
+        self.db.execute("SET timezone = 'UTC'; SET statement_timeout = '1h'")
         self.db.execute(arguments.helpers())
         self.db.execute(arguments.SPAN)
         self.make_layouts()

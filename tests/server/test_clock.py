@@ -1,18 +1,11 @@
 """A clock that is set while IDs are made, and waits that can be ended."""
 
-import re
 import time
 
 import psycopg
 import pytest
 
-from standing_clock import at
-from waiting import LONG, Background, cancelled_once, processor_seconds, wait_until, waits_for_the_clock, waits_in_ticks
-
-
-@pytest.fixture(scope="module")
-def faked(servers):
-    return servers(clock="+0")
+from waiting import LONG, cancelled_once, processor_seconds, wait_until, waits_in_ticks
 
 
 @pytest.fixture
@@ -26,65 +19,68 @@ def ids(db, count, layout="twitter"):
     return [id for id, in rows]
 
 
-def ids_after(server, db, seconds):
-    """Makes IDs while the clock stands. When they are waited for, the clock is set to an instant."""
-
-    def go_on():
-        wait_until(lambda: waits_for_the_clock(server, db))
-        server.set_clock(at(seconds))
-
-    with Background(go_on):
-        return ids(db, 1000)
+LEAD = "SELECT extract(epoch FROM lead)::float FROM flake_stats"
 
 
-def test_a_small_step_back_is_waited_out(advanced):
-    advanced.set_clock("@2030-01-01 00:00:00")
-    with advanced.connect() as db:
-        db.execute(f"SET flake.max_clock_wait = '{LONG}s'")
-        before = ids(db, 1000)
-        advanced.set_clock(at(-0.5))
-        after = ids_after(advanced, db, 3600)
-        assert len({*before, *after}) == 2000
-        assert max(before) < min(after)
-        waits, longest = db.execute("SELECT clock_waits, longest_wait FROM flake_stats").fetchone()
-        assert waits == 1
-        assert longest.total_seconds() > 0
+@pytest.mark.parametrize("layout", ["twitter", "si", "base64id", "discord"])
+@pytest.mark.parametrize("back", [0.5, 3600])
+def test_a_clock_that_is_set_back_stops_nobody(servers, layout, back):
+    """IDs continue where they were, at once, in the session that notices and in others. The lead is shown until it has passed."""
+    faked = servers(clock="+0")
+    with faked.connect() as db, faked.connect() as other:
+        before = ids(db, 100, layout)
+        assert faked.value(LEAD) < 1
+        faked.set_clock(f"{-back:+}")
+        after = ids(db, 100, layout) + ids(other, 100, layout)
+        with faked.connect() as new:
+            after += ids(new, 100, layout)
+        assert len({*before, *after}) == 400
+        assert faked.value("SELECT flake_timestamp(%s, %s) >= flake_timestamp(%s, %s)",
+                           min(after), layout, max(before), layout)
+        if back > 1:
+            lead = faked.value(LEAD)
+            assert back - 10 < lead < back + 10
+            faked.set_clock(f"{-back + 1000:+}")
+            ids(db, 1, layout)
+            assert back - 1010 < faked.value(LEAD) < back - 990
 
 
-@pytest.mark.parametrize("layout", ["twitter", "base64id"])
-def test_a_large_step_back_is_an_error_until_the_clock_is_back(faked, layout):
-    faked.set_clock("+0")
-    waits = "SELECT clock_waits FROM flake_stats"
+def refused(db):
+    """Makes IDs until that is refused, at the end of the reserved time."""
+    deadline = time.monotonic() + LONG
+    while time.monotonic() < deadline:
+        try:
+            ids(db, 1)
+        except psycopg.errors.ObjectNotInPrerequisiteState as error:
+            return error.diag
+    raise AssertionError("nothing was refused")
+
+
+def test_a_lead_that_is_too_long_is_refused(servers):
+    """The setting protects dates against a clock that was wrong for days, and one call ends the refusal."""
+    faked = servers("flake.max_lead=1h", clock="+0")
     with faked.connect() as db:
-        before, waits_before = ids(db, 100, layout), faked.value(waits)
-        faked.set_clock("-3600")
+        before = ids(db, 100)
+        faked.set_clock("-7200")
         for _ in range(2):
-            with pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState) as error:
-                ids(db, 1, layout)
-        message = error.value.diag
-        assert message.message_primary == f'clock is behind the last ID of layout "{layout}"'
-        assert re.match(r"The clock is 3\d\d\d\.\d+s behind, and flake.max_clock_wait is 1s\.",
-                        message.message_detail)
-        assert re.match("IDs can be made again once the clock has reached 20", message.message_hint)
+            error = refused(db)
+            assert "flake.max_lead" in error.message_detail
+            assert "flake_accept_clock()" in error.message_hint
         assert db.execute("SELECT 1").fetchone() == (1,)
-        assert faked.value(waits) == waits_before + 1
-        faked.set_clock("+0")
-        after = ids(db, 100, layout)
-        assert len({*before, *after}) == 200
-
-
-def test_how_long_is_waited_is_set_by_the_user(advanced):
-    with advanced.connect() as db:
-        advanced.set_clock("@2030-01-01 00:00:00")
-        before = ids(db, 10)
-        for seconds, setting in [(-2.5, "1s"), (-0.5, "0")]:
-            advanced.set_clock(at(seconds))
-            db.execute(f"SET flake.max_clock_wait = '{setting}'")
-            with pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState):
-                ids(db, 1)
-        advanced.set_clock(at(-2.5))
-        db.execute(f"SET flake.max_clock_wait = '{LONG}s'")
-        assert max(before) < min(ids_after(advanced, db, 3600))
+        faked.sql("ALTER SYSTEM SET flake.max_lead = '3h'")
+        faked.reload()
+        wait_until(lambda: db.execute("SHOW flake.max_lead").fetchone() == ("3h",))
+        after = ids(db, 10)
+        assert max(before) < min(after)
+        faked.sql("ALTER SYSTEM RESET flake.max_lead")
+        faked.reload()
+        wait_until(lambda: db.execute("SHOW flake.max_lead").fetchone() == ("1h",))
+        refused(db)
+        generation = faked.value("SELECT generation FROM flake_stats")
+        faked.sql("SELECT flake_accept_clock()")
+        assert faked.value("SELECT generation FROM flake_stats") == generation + 1
+        again = ids(db, 100)
+        assert max(again) < min(before) and faked.value(LEAD) < 10
 
 
 # A clock that stands still, how many of the tick's 73 steps are open there, and how many ticks are used up. A session that has
@@ -133,37 +129,6 @@ def test_only_ticks_that_were_used_up_count_as_such(server):
         waits = server.value(COUNTS)[1] - before
         db.execute("SELECT flake_drop_layout('few')")
     assert 0 < waits <= ticks
-
-
-@pytest.fixture
-def waiting_for_days(server):
-    """A session whose next tick begins in some days."""
-    with server.connect() as db:
-        db.execute("""SELECT flake_create_layout('of_days', '{"like": "twitter", "tick": "864000s"}')""")
-        db.execute("SET flake.max_clock_wait = '20d'")
-        yield db
-    server.sql("SELECT flake_drop_layout('of_days')")
-
-
-def test_statement_timeout_ends_a_wait(waiting_for_days):
-    db = waiting_for_days
-    db.execute("SET statement_timeout = '500ms'")
-    with pytest.raises(psycopg.errors.QueryCanceled):
-        ids(db, 1, "of_days")
-    db.execute("SET statement_timeout = 0")
-    assert len(ids(db, 10)) == 10
-
-
-def test_a_waiting_session_can_be_terminated(server, waiting_for_days):
-    db = waiting_for_days
-
-    def terminate():
-        wait_until(lambda: waits_for_the_clock(server, db))
-        server.sql("SELECT pg_terminate_backend(%s)", db.info.backend_pid)
-
-    with Background(terminate), pytest.raises(psycopg.OperationalError):
-        ids(db, 1, "of_days")
-    assert server.value("SELECT flake_next('twitter')") > 0
 
 
 @pytest.mark.parametrize("call, timestamp, tick", [

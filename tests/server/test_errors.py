@@ -188,7 +188,7 @@ CONFIGURATIONS = [
      'layout "si_single" has too few workers for 2 nodes', "The layout has 1 worker, but flake.node_count is 2.", "more worker bits"),
     ("fewer snos of a partition than turns", ["flake.node_id=0", "flake.node_count=32768"], "sno_next(0, 1)", "55000",
      'this node has too few IDs of layout "sno"',
-     "In each tick, this node has 1 worker with 2 sequence numbers each, which cannot be divided into 4 parts.",
+     "In each tick, this node has 1 worker with 2 sequence numbers each, which cannot be divided into 8 parts.",
      "Lower flake.node_count and restart"),
 ]  # fmt: skip
 
@@ -331,12 +331,11 @@ def test_errors_have_no_backtraces(servers, settings):
     server = servers(*settings)
     server.environment["SERVER_ENV"] = "RUST_BACKTRACE=full"
     server.restart()
-    server.sql("""SELECT flake_create_layout('slow', '{"epoch": "2024-01-01T00:00:00Z", "tick": "60s", "fields": [
+    server.sql("""SELECT flake_create_layout('slow', '{"epoch": "2024-01-01T00:00:00Z", "tick": "2s", "fields": [
                       {"name": "t", "bits": 41, "role": "timestamp"}, {"name": "s", "bits": 12, "role": "sequence"}]}')""")
     with server.connect() as db:
         db.execute("SET statement_timeout = '500ms'")
-        db.execute("SET flake.max_clock_wait = '2min'")
-        wait = "SELECT flake_next('slow') FROM generate_series(1, 10000)"
+        wait = "SELECT flake_next('slow') FROM generate_series(1, 100000)"
         error = pytest.raises(psycopg.errors.QueryCanceled, db.execute, wait).value.diag
         assert (error.message_primary, error.message_detail) == ("canceling statement due to statement timeout", None)
         # PostgreSQL raises an error in a function that flake has called.

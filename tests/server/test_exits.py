@@ -1,4 +1,4 @@
-"""Sessions that exit: the progress that they store, and the time that they give up if they cannot store any."""
+"""Sessions that end in the middle of a call, or leave before a crash."""
 
 import concurrent.futures
 import contextlib
@@ -7,17 +7,17 @@ import psycopg
 import pytest
 
 from clients import Made
-from standing_clock import SESSIONS, at, attempts, make, make_in_all, pass_through, running, server_at_0, sessions
+from standing_clock import SESSIONS, at, make, make_in_all, pass_through, running, server_at_0, sessions
 from test_mark_file import stuck_disk
 from waiting import wait_until
 
 WAITING = "SELECT pid FROM pg_stat_activity WHERE pid = ANY (%s) AND wait_event_type = 'Extension'"
+LOCKED = "SELECT pid FROM pg_stat_activity WHERE pid = ANY (%s) AND wait_event_type = 'Lock'"
 
 
 @pytest.mark.parametrize("call", ["flake_next('twitter')", "sno_next()"])
-def test_sessions_that_end_while_they_ask_for_time_give_it_up(own_servers, call):
-    """Sessions that end in the middle of a sno store no progress, and the next owners of their slots use no time that was granted
-    by then. Sessions that end in the middle of another ID store the progress of their snos."""
+def test_sessions_that_end_while_they_ask_for_time_keep_nobody_waiting(own_servers, call):
+    """The next owners of their slots make other IDs, and none of them waits."""
     server, made = server_at_0(own_servers), Made()
 
     def ask(db):
@@ -35,18 +35,14 @@ def test_sessions_that_end_while_they_ask_for_time_give_it_up(own_servers, call)
             wait_until(lambda: len(server.sql(WAITING, pids)) == SESSIONS - 1)
             server.sql("SELECT pg_terminate_backend(pid) FROM unnest(%s::int[]) pid", pids)
         [asked.result() for asked in asking]
-    # The session that writes may have made an ID at 10 before it ended, so the clock must pass that.
-    pass_through(server, made, 0, 3)
-
-
-LOCKED = "SELECT pid FROM pg_stat_activity WHERE pid = ANY (%s) AND wait_event_type = 'Lock'"
+    make_in_all(server, made)
+    pass_through(server, made, 3)
 
 
 @pytest.mark.parametrize("call", ["flake_next('twitter')", "flake_next('discord')"])
-def test_sessions_that_end_while_the_page_is_locked_give_up_no_time(own_servers, call):
-    """Nothing was granted to these sessions, whether they have a generator or begin one. The next owners of their slots do not
-    wait, and sessions of other databases do not wait either."""
-    server = server_at_0(own_servers)
+def test_sessions_that_end_while_the_page_is_locked_keep_nobody_waiting(own_servers, call):
+    """Whether they have a generator or begin one, sessions of their database and of others go on at once."""
+    server, made = server_at_0(own_servers), Made()
     server.sql("CREATE ROLE owns LOGIN")
     server.sql("CREATE DATABASE other OWNER owns")
     with server.session(dbname="other", user="owns") as owner:
@@ -58,7 +54,7 @@ def test_sessions_that_end_while_the_page_is_locked_give_up_no_time(own_servers,
 
         with sessions(server, dbname="other", user="owns") as dbs, concurrent.futures.ThreadPoolExecutor(SESSIONS) as pool:
             for db in dbs:
-                make(db, Made())
+                make(db, made)
             server.set_clock(at(10))
             owner.execute("BEGIN; DROP EXTENSION flake")
             pids = [db.info.backend_pid for db in dbs]
@@ -67,12 +63,13 @@ def test_sessions_that_end_while_the_page_is_locked_give_up_no_time(own_servers,
             owner.execute("SELECT pg_terminate_backend(pid) FROM unnest(%s::int[]) pid", (pids,))
             [asked.result() for asked in asking]
         owner.execute("ROLLBACK")
-    assert attempts(server, Made()) == set()
+    make_in_all(server, made)
+    make_in_all(server, made, dbname="other", user="owns")
 
 
 @pytest.mark.parametrize("leaves", ["before", "meanwhile"])
 def test_a_crash_after_a_session_has_left_makes_no_id_twice(own_servers, leaves):
-    """The exit note gives back time from an instant on, but no time of a session that continues or begins after it."""
+    """A restart begins above everything that was reserved, whoever has used it."""
     server, made = server_at_0(own_servers), Made()
     if leaves == "before":
         make_in_all(server, made)
@@ -83,7 +80,7 @@ def test_a_crash_after_a_session_has_left_makes_no_id_twice(own_servers, leaves)
         if leaves == "meanwhile":
             with server.session() as other:
                 make(other, made)
-        # This instant lies in the granted time.
+        # This instant lies in the reserve.
         server.set_clock(at(1.5))
         for db in dbs:
             make(db, made)
@@ -92,16 +89,17 @@ def test_a_crash_after_a_session_has_left_makes_no_id_twice(own_servers, leaves)
     pass_through(server, made, 1.5)
 
 
-def test_sessions_wait_for_a_restart_whatever_their_patience(own_servers):
-    """Time that was granted before the crash ends in three seconds, which is not a fault of the clock."""
+@pytest.mark.parametrize("mode", ["fast", "immediate"])
+def test_nobody_waits_after_a_restart(own_servers, mode):
+    """IDs lead by what was reserved, which is shown, and which passes."""
     server, made = server_at_0(own_servers), Made()
+    make_in_all(server, made)
+    server.stop(mode)
+    server.launch()
+    with server.connect() as db:
+        made.add(db.execute("SELECT flake_next('twitter')::text FROM generate_series(1, 2)").fetchall(), ["twitter"])
+    assert 0 < server.value("SELECT extract(epoch FROM lead)::float FROM flake_stats") <= 4
+    server.set_clock(running(10))
     with server.connect() as db:
         make(db, made)
-        server.stop("immediate")
-    server.launch()
-    with server.connect() as db, concurrent.futures.ThreadPoolExecutor(1) as pool:
-        db.execute("SET flake.max_clock_wait = 0")
-        asked = pool.submit(make, db, made)
-        wait_until(lambda: asked.done() or server.sql(WAITING, [db.info.backend_pid]))
-        server.set_clock(running(4))
-        asked.result()
+    assert server.value("SELECT lead FROM flake_stats").total_seconds() < 0.1

@@ -29,8 +29,7 @@ def faked(servers):
 
 def test_many_sessions_in_one_frozen_tick_make_no_id_twice(faked):
     """200 connections come one after another and 16 at once. While the clock stands, each makes an ID less than 512 microseconds
-    ahead of it, in which base64id has 33. Snos are made by the 16 only, because the next owner of a slot makes none in the unit
-    of the one before."""
+    ahead of it, in which base64id has 33. Snos are made by the 16 only."""
     made = Made()
     faked.set_clock("2031-01-01 00:00:00")
     for number in range(200):
@@ -85,32 +84,23 @@ def test_a_crash_or_restart_under_load_makes_no_id_twice_although_the_clock_is_s
     assert load.thrown_out > 0
 
 
-def test_a_session_after_a_step_back_waits_or_toggles(faked):
-    """The next session notices the step, whichever slot it has. With sno it continues in the past once."""
+def test_sessions_after_steps_back_go_on_at_once(faked):
+    """Whichever slot they have, and however far the clock goes."""
     made = Made()
     faked.set_clock("+7200")
     with faked.connect() as db:
         made.make(db, 100)
-    for clock in ["+7000", "+3600"]:
+    for clock in ["+7000", "+3600", "-3600"]:
         faked.set_clock(clock)
-        for _ in range(3):
+        for _ in range(4):
             with faked.connect() as db:
-                assert set(made.make_each(db, 100)) >= {"twitter", "base64id"}
-        with faked.connect() as db:
-            error = pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState, db.execute, MAKE, (1,)).value.diag
-            assert error.message_primary == 'clock is behind the last ID of layout "twitter"'
-    faked.set_clock("+7200")
-    time.sleep(1)
-    with faked.connect() as db:
-        assert made.make_each(db, 100) == []
-        faked.set_clock("+7199.6")
-        with faked.connect() as other:
-            assert made.make_each(other, 100) == []  # waited out
+                assert made.make_each(db, 100) == []
+    assert faked.value("SELECT extract(epoch FROM lead)::float FROM flake_stats") > 10_000
 
 
 def test_a_clock_that_was_ahead_can_be_given_up(faked):
-    """A session does not wait for the end of the wrong time, and does not use that time again when it comes."""
-    made = Made()
+    """The node's other generation has IDs that lead no more. They do not come again when the wrong time comes."""
+    made, lead = Made(), "SELECT extract(epoch FROM lead)::float FROM flake_stats"
     with faked.connect() as db, faked.connect() as other:
         made.make(db, 100)
         # While the clock stands, there are few IDs of base64id.
@@ -120,40 +110,26 @@ def test_a_clock_that_was_ahead_can_be_given_up(faked):
         faked.set_clock(at(1))
         made.make(db, 4)
         faked.set_clock("+0")
-        assert made.make_each(db, 100) == ["twitter", "base64id"]
         accept = "SET ROLE pg_monitor; SELECT flake_accept_clock()"
         denied = pytest.raises(psycopg.errors.InsufficientPrivilege, faked.sql, accept)
         assert "flake_accept_clock" in str(denied.value)
         early, = faked.sql("SELECT flake_accept_clock() < now() + interval '10 s'")[0]
         assert early
-        for session in [db, other]:
-            session.execute("SET flake.max_clock_wait = '10s'")
+        for session in [db, other, faked.connect()]:
             assert made.make_each(session, 100) == []
-            session.execute("RESET flake.max_clock_wait")
-        with faked.connect() as third:
-            assert made.make_each(third, 100) == []
-        count, ahead = faked.sql("SELECT count(*), bool_and(lower(s) > now()) FROM flake_stats, unnest(skipped) s")[0]
-        assert (count, ahead) == (1, True)
+        assert faked.value(lead) < 10
         # The acceptance survives restarts of both kinds.
         for mode in ["fast", "immediate"]:
             faked.restart(mode=mode)
             with faked.connect() as new:
                 assert made.make_each(new, 100) == []
-    # When the real time reaches the wrong time, no ID is made; afterwards IDs are made again.
-    with faked.connect() as db:
-        made.make(db, 100)
-        within, after = faked.sql("""
-            SELECT to_char((lower(s) + interval '1.2 s') AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS.US'),
-                   extract(epoch FROM upper(s) - now())::float
-            FROM flake_stats, unnest(skipped) s""")[0]
-        faked.set_clock(within)
-        for session in [db, faked.connect()]:
-            assert made.make_each(session, 100) == list(KINDS)
-        faked.set_clock(f"+{after + 2}")
-        time.sleep(1)
-        for session in [db, faked.connect()]:
-            assert made.make_each(session, 100) == []
-        assert faked.value("SELECT skipped FROM flake_stats") == []
+            assert faked.value(lead) < 10
+    # The real time reaches the wrong time.
+    for clock in [at(0), at(1)]:
+        faked.set_clock(clock)
+        for _ in range(2):
+            with faked.connect() as db:
+                made.make(db, 4)
 
 
 def test_the_clock_is_reported_once(faked):
@@ -172,9 +148,7 @@ def test_the_clock_is_reported_once(faked):
             time.sleep(2)
     assert reported() == ["back", "ahead"]
     assert faked.value("SELECT clock_changes FROM flake_stats") == 2
-    # They give up after a second, instead of waiting until the clock is back.
-    waits, longest = faked.sql("SELECT clock_waits, longest_wait FROM flake_stats")[0]
-    assert waits > 0 and longest.total_seconds() < 50
+    assert faked.value("SELECT longest_wait FROM flake_stats").total_seconds() < 50
 
 
 def test_sessions_in_the_slots_of_other_processes_make_no_id_twice(faked):

@@ -233,7 +233,6 @@ def test_a_promoted_standby_makes_no_id_below_what_it_has_returned(own_servers, 
     standby.promote()
     assert standby.value("SELECT flake_min(clock_timestamp(), 'twitter') < %s", returned)
     with standby.connect() as db:
-        db.execute("SET flake.max_clock_wait = '1min'")
         assert insert(db) >= returned
 
 
@@ -246,7 +245,7 @@ def test_a_horizon_that_was_taken_back_is_not_returned(own_servers, ahead):
     with contextlib.ExitStack() as opened:
         dbs = [opened.enter_context(primary.connect(dbname=name)) for name in names]
         for db in dbs:
-            db.execute(f"SET flake.max_clock_wait = '1min'; CREATE EXTENSION IF NOT EXISTS flake; {OUTBOX}")
+            db.execute(f"CREATE EXTENSION IF NOT EXISTS flake; {OUTBOX}")
             insert(db)
         standby = own_servers(standby_of=primary)
         readers = [opened.enter_context(standby.connect(dbname=name)) for name in names]

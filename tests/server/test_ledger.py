@@ -132,7 +132,7 @@ void _PG_init(void)
 
 
 # The numbers of this version, which src/ledger/control.rs and flake_core have.
-FORM, DIVISION = 1, 3
+FORM, DIVISION = 3, 4
 OTHERS = pytest.mark.parametrize("form, division", [(99, DIVISION), (FORM, 99), (98, 99)], ids=["form", "division", "both"])
 
 
@@ -247,9 +247,10 @@ def test_flake_stats_shows_the_ledger_to_those_who_monitor(servers):
         began = server.value("SELECT clock_timestamp()")
         db.execute(MAKE, (1000,))
         other.execute(MAKE, (10,))
-        view = "SELECT ledger, node_id, node_count, sessions, mark > %s, floor < now(), skipped FROM flake_stats"
+        view = """SELECT ledger, node_id, node_count, sessions, mark > %s, floor < now(), generation, lead < interval '1 s'
+                  FROM flake_stats"""
         with server.connect(user="observer") as observer:
-            assert observer.execute(view, (began,)).fetchall() == [("open", 1, 4, 2, True, True, [])]
+            assert observer.execute(view, (began,)).fetchall() == [("open", 1, 4, 2, True, True, 0, True)]
     with server.connect() as db:
         wait_until(lambda: db.execute("SELECT sessions FROM flake_stats").fetchone() == (0,))
         assert db.execute("SELECT issued FROM flake_stats").fetchone() == (3030,)

@@ -190,8 +190,7 @@ def workers(extension, layout):
     bits, = extension.execute("""
         SELECT COALESCE(sum((f->>'bits')::integer), 0)::integer FROM flake_layouts, jsonb_array_elements(fields) f
         WHERE name = %s AND f->>'role' = 'worker'""", [layout]).fetchone()
-    parts = 4 if layout in ("uniqueid", "seata") else 8
-    return (1 << bits) // 3, (1 << bits) // 3 // parts
+    return (1 << bits) // 3, (1 << bits) // 3 // 8
 
 
 @pytest.mark.parametrize("layout", ["uniqueid", "sonyflake", "twitter"])

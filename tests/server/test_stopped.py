@@ -1,7 +1,6 @@
 """A session that is stopped or slow while it changes the ledger: other sessions wait for it, and their waits can be canceled."""
 
 import contextlib
-import datetime
 import pathlib
 import re
 import time
@@ -14,7 +13,7 @@ from standing_clock import at, make, server_at_0, sessions
 from test_durability import preload
 from waiting import Background, is_busy, wait_until
 
-# Holds the ledger's lock with an odd version, as a writer does that was stopped between its two increments.
+# Holds the ledger's lock, as a session does that was stopped while it changes the ledger.
 STOP = """
 #include "postgres.h"
 #include "fmgr.h"
@@ -32,19 +31,10 @@ Datum stop_writer(PG_FUNCTION_ARGS)
     dsm_handle *handle = ShmemInitStruct("flake", sizeof(*handle), &found);
     char *control = dsm_segment_address(dsm_attach(*handle));
     uint32 *lock = (uint32 *) (control + 16);   /* behind the header: the lock's state, its wait event, its condition variable */
-    int64 until = PG_GETARG_INT64(0), *version = NULL;
-    /* The seqlock: version, from, until, skip, era. */
-    for (int64 *word = (int64 *) control; word < (int64 *) (control + 4096) - 4; word++)
-        if (word[2] == until && word[0] > 0 && word[0] < 1000000 && word[0] % 2 == 0 && word[3] == PG_INT64_MAX)
-            version = word;
-    if (version == NULL)
-        elog(ERROR, "no seqlock");
     while (!__sync_bool_compare_and_swap(lock, 0, 1));
-    (*version)++;
-    close(creat(text_to_cstring(PG_GETARG_TEXT_PP(1)), 0600));
-    for (int n = 0; n < 6000 && access(text_to_cstring(PG_GETARG_TEXT_PP(1)), F_OK) == 0; n++)
+    close(creat(text_to_cstring(PG_GETARG_TEXT_PP(0)), 0600));
+    for (int n = 0; n < 6000 && access(text_to_cstring(PG_GETARG_TEXT_PP(0)), F_OK) == 0; n++)
         pg_usleep(10000L);
-    (*version)++;
     if (__atomic_exchange_n(lock, 0, __ATOMIC_SEQ_CST) == 2)
         ConditionVariableBroadcast((ConditionVariable *) (lock + 2));
     PG_RETURN_VOID();
@@ -72,7 +62,6 @@ int fdatasync(int file)
     return flush(file);
 }
 """
-EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 
 
 @pytest.fixture
@@ -80,14 +69,12 @@ def stopped(servers):
     """A server, and a context in which a writer is stopped. It yields a function that ends that."""
     server = servers()
     library = server.compile("stop", STOP)
-    server.sql(f"CREATE FUNCTION stop_writer(bigint, text) RETURNS void STRICT LANGUAGE c AS '{library}'")
+    server.sql(f"CREATE FUNCTION stop_writer(text) RETURNS void STRICT LANGUAGE c AS '{library}'")
     stops = server.dir / "stopped"
 
     @contextlib.contextmanager
     def stop():
-        mark = server.value("SELECT mark FROM flake_stats")
-        until = (mark - EPOCH) // datetime.timedelta(microseconds=1)
-        with Background(lambda: server.sql("SELECT stop_writer(%s, %s)", until, str(stops))):
+        with Background(lambda: server.sql("SELECT stop_writer(%s)", str(stops))):
             wait_until(stops.exists)
             try:
                 yield stops.unlink

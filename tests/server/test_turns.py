@@ -21,7 +21,6 @@ TABLE = f"CREATE TABLE made ({', '.join(f'{kind} text' for kind in KINDS)})"
 SESSIONS = 3
 STATE = psycopg.errors.ObjectNotInPrerequisiteState
 # A warning in the server's log.
-BEHIND = "IDs of the previous primary reach up to"
 # Workers of twitter in a part of the only node.
 WORKERS = 128
 
@@ -99,7 +98,7 @@ def history_file(server, timeline):
 @pytest.mark.parametrize("behind", [0, pytest.param(60, marks=pytest.mark.matrix)])
 @pytest.mark.parametrize("lag", ["none", "paused", "cut off"])
 def test_an_old_primary_and_the_new_one_make_no_id_twice(own_servers, lag, behind):
-    """The old one does not know of the promotion. The new one waits for nothing, and says if its clock is behind."""
+    """The old one does not know of the promotion. The new one waits for nothing, and its IDs are above what it has replicated."""
     old, both = own_servers(clock="+0"), Both()
     old.sql(TABLE)
     new = own_servers(standby_of=old, clock=f"-{behind}")
@@ -112,20 +111,17 @@ def test_an_old_primary_and_the_new_one_make_no_id_twice(own_servers, lag, behin
         both.wait_for_more(old)
         new.promote()
         both.made.add(new.sql("SELECT flake_next('twitter')::text"), ["twitter"])
-        assert new.value("SELECT clock_waits FROM flake_stats") == 0
         both.wait_for_more(old)
     with both.running(old, new):
         both.wait_for_more(old, new)
         time.sleep(1)
         both.wait_for_more(old, new)
-    assert warnings(new, BEHIND) == (1 if behind else 0)
-    assert warnings(old, BEHIND) == 0
 
 
 @pytest.mark.parametrize("number", [0, 1], ids=["the same number", "its own number"])
-def test_a_new_primary_waits_for_horizons_that_were_asked_for(own_servers, number):
-    """The first ID comes after them, whatever the patience of sessions for clocks."""
-    primary = own_servers("flake.node_count=2", "flake.max_clock_wait=0")
+def test_a_new_primary_is_above_horizons_that_were_asked_for(own_servers, number):
+    """The first ID is above them."""
+    primary = own_servers("flake.node_count=2")
     standby = own_servers(f"flake.node_id={number}", standby_of=primary)
     with primary.connect() as db:
         db.execute("SELECT flake_next('twitter')")
@@ -323,5 +319,5 @@ def test_partitions_of_callers_have_snos_on_each_of_256_nodes(own_servers):
     server = own_servers("flake.node_count=256", "flake.node_id=255", "max_connections=1000")
     made = server.sql("SELECT sno_sequence(sno_next(1, 7)), sno_next(1, 8)::text FROM generate_series(1, 500)")
     assert len({text for _, text in made}) == 500
-    first = 255 * 256 + 64
-    assert {sequence for sequence, _ in made} <= set(range(first, first + 64))
+    first = 255 * 256 + 32
+    assert {sequence for sequence, _ in made} <= set(range(first, first + 32))

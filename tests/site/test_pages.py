@@ -27,7 +27,7 @@ def search(browser, address, text):
 
 @pytest.mark.parametrize(("text", "page"), [
     ("flake_take", "docs/how-to/tail.html"),
-    ("clock is behind", "docs/faq.html"),
+    ("ahead of the clock", "docs/faq.html"),
     ("promotion", "docs/how-to/runbook.html"),
 ])  # fmt: skip
 def test_search_finds_a_page_and_leads_there(browser, address, text, page):

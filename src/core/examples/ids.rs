@@ -2,7 +2,7 @@
 use std::thread;
 use std::time::{Duration, SystemTime};
 
-use flake_core::{Answer, Generator, Lanes, Layout, Node, OwnWords, Part, Start, built_in};
+use flake_core::{Answer, Generator, Lanes, Layout, Node, OwnWords, Part, built_in};
 
 fn now() -> i64 {
     SystemTime::UNIX_EPOCH.elapsed().expect("the clock shows a time before 1970").as_micros() as i64
@@ -29,10 +29,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     // The threads share the words, so no ID is made twice. Each begins with another lane, so they seldom meet.
     let words = &OwnWords::new(&lanes, layout.rule);
     // An earlier process may have made IDs up to the current millisecond.
-    let start = Start { free_from: now() + 1000, resumed: None };
+    let free_from = now() + 1000;
     let ids = thread::scope(|scope| {
         let begin = |number: u64| {
-            let generator = Generator::start(layout, &lanes, number % lanes.count, start);
+            let generator = Generator::start(layout, &lanes, number % lanes.count, free_from);
             scope.spawn(move || make(generator, words))
         };
         let threads: Vec<_> = (0..4).map(begin).collect();

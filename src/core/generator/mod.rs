@@ -1,8 +1,12 @@
 //! The generator: a state machine that turns readings of the clock into IDs.
 //!
-//! If the clock steps back, a generator of a layout waits. A generator of snos toggles the tick-tock bit and continues in the past,
-//! because no ID with the toggled bit has been made there since the clock last stepped back. If the clock steps back again to where
-//! it had stepped back from, or below, the generator waits until the clock has passed that instant or is back at the latest tick.
+//! If the clock steps back, a generator answers [`Answer::Behind`], and the session lets its IDs lead the clock.
+//!
+//! 8. Snos toggle their tick-tock bit instead, and continue in the past, if none with the toggled bit was made there. The bit is the last
+//!    one of a count that all sessions share. A session increases the count by compare-and-swap, only if a reading of the clock that
+//!    it has made *after* it had loaded its lane's word is still behind, and the words of the other bit are in earlier units in all
+//!    lanes. Snos lead the clock by an anchor of their own, so that layouts that lead do not let snos go back. No slot keeps
+//!    anything, and an exit writes nothing.
 
 mod block;
 pub(crate) mod path;
@@ -13,10 +17,10 @@ mod taking;
 use self::block::Block;
 use self::source::IdSource;
 use self::taking::{Stop, Taking, Tick};
+use crate::Lanes;
 use crate::instant::BEGINNING;
 use crate::layout::ticks::Ticks;
 use crate::words::Words;
-use crate::{Lanes, Progress, Start, Window};
 
 /// A generator's answer to an instant.
 #[allow(missing_docs, reason = "the answers say what their instants are")]
@@ -28,10 +32,11 @@ pub enum Answer<Id = u64> {
     Wait { until: i64 },
     /// The generator is far enough ahead of the clock; `until` is when to ask again.
     Ahead { until: i64 },
-    /// The clock is behind the last ID, in time that may have been used; `until` is when to ask again. The state does not change.
-    ClockBehind { until: i64 },
-    /// The tick of this instant, which ends at `tick_end`, is outside the window that the generator may use.
-    Outside { tick_end: i64 },
+    /// The clock is behind IDs that were made; `until` is when IDs can follow them.
+    Behind { until: i64 },
+    /// The tick of this instant is closed, because it began before the instant that the generator was started with; `until` is when
+    /// the first tick begins that is open.
+    Closed { until: i64 },
     /// The words do not count any more, so what was taken from them is dropped.
     Dropped,
     /// The clock is past the last tick.
@@ -45,17 +50,14 @@ pub enum Reason {
     NextTick,
     /// The clock, which the last ID is ahead of within its tick.
     Pace,
-    /// A clock that is behind the last ID.
-    ClockBehind,
 }
 
 impl<Id> Answer<Id> {
     /// Returns the instant to wait for, and why.
     pub const fn wait(&self) -> Option<(i64, Reason)> {
         match *self {
-            Self::Wait { until } => Some((until, Reason::NextTick)),
+            Self::Wait { until } | Self::Closed { until } => Some((until, Reason::NextTick)),
             Self::Ahead { until } => Some((until, Reason::Pace)),
-            Self::ClockBehind { until } => Some((until, Reason::ClockBehind)),
             _ => None,
         }
     }
@@ -71,12 +73,12 @@ pub struct Remaining {
 }
 
 /// Makes IDs from blocks that it takes from lanes. It issues each ID at most once, even if readings of the clock go back or jump.
-/// After a step back that the generator follows, the tick-tock bit tells the IDs apart.
+/// After a step back that snos follow, the tick-tock bit tells them apart.
 #[derive(Debug, Clone)]
 pub struct Generator<S: IdSource> {
     /// The source of its IDs.
     pub source: S,
-    // The tick of the last ID: when it began, its number, and its bits.
+    // The current tick: when it began, its number, and its bits. It began at the beginning of time if there is none yet.
     start: i64,
     tick: u64,
     time_bits: u64,
@@ -85,62 +87,35 @@ pub struct Generator<S: IdSource> {
     issued: u64,
     /// How many IDs had been issued when the tick began.
     issued_before: u64,
-    /// Whether it has not entered a tick yet. Then the tick is the last one that may have been used.
-    is_new: bool,
     ticks: Ticks,
-    // The first instant at which a usable tick can begin, and for how long such instants follow.
-    open_from: i64,
-    open_for: u64,
-    /// When the latest tick began from which the clock ever stepped back.
-    stepped_back_from: i64,
-    /// How often the clock stepped back.
-    drifts: u64,
+    /// No tick is used that begins before this instant.
+    free_from: i64,
+    /// How often snos had gone back in time when the tick began. The last bit is the tick-tock bit.
+    steps_back: u64,
 }
 
 impl<S: IdSource> Generator<S> {
-    /// Creates a generator whose own lane has the number `lane`, and which begins as the ledger says. The generator may use
-    /// all time.
-    pub fn start(source: S, lanes: &Lanes, lane: u64, start: Start) -> Self {
-        let ticks = source.ticks();
-        // The tick after the one that contains this instant is unused.
-        let last_used = ticks.nearest(start.free_from.saturating_sub(1));
-        let last_used = ticks.start_of(last_used);
-        let new = Progress { start: last_used, stepped_back_from: last_used, drifts: 0 };
-        let Progress { start, stepped_back_from, drifts } = start.resumed.unwrap_or(new);
-        let (open_from, open_for) = Window::ALL.starts(ticks.length);
+    /// Creates a generator whose own lane has the number `lane`, and which uses no tick that begins before the instant `free_from`.
+    pub fn start(source: S, lanes: &Lanes, lane: u64, free_from: i64) -> Self {
         Self {
             source,
-            start,
-            tick: ticks.nearest(start),
+            start: BEGINNING,
+            tick: 0,
             time_bits: 0,
             block: Block::default(),
             taking: Taking::new(lanes, source.path(lanes), lane),
             issued: 0,
             issued_before: 0,
-            is_new: true,
-            ticks,
-            open_from,
-            open_for,
-            stepped_back_from,
-            drifts,
+            ticks: source.ticks(),
+            free_from,
+            steps_back: 0,
         }
-    }
-
-    /// Lets the next ticks begin in this window only.
-    pub fn allow(&mut self, window: Window) {
-        (self.open_from, self.open_for) = window.starts(self.ticks.length);
     }
 
     /// Continues for a source with the same bits, whose last tick may differ.
     pub fn adopt(&mut self, source: S) {
         self.ticks = source.ticks();
         self.source = source;
-    }
-
-    /// Returns where this generator has stopped.
-    pub fn progress(&self) -> Progress {
-        let stepped_back_from = if self.source.goes_back() { self.stepped_back_from } else { BEGINNING };
-        Progress { start: self.start, stepped_back_from, drifts: self.drifts }
     }
 
     /// Makes the next ID at the instant `now`, if it has been taken already.
@@ -208,54 +183,61 @@ impl<S: IdSource> Generator<S> {
         if self.issued == 0 { None } else { Some(self.start) }
     }
 
+    /// Lets snos go back in time to the instant `now`, a reading of the clock that was made after the answer [`Answer::Behind`].
+    /// Returns whether to ask again; if not, the generator is one of a layout, or time before `now` may have been used.
+    pub fn step_back(&self, now: i64, words: &impl Words) -> bool {
+        let (unit, size, bit) = (self.ticks.nearest(now), self.taking.lanes.size(), self.steps_back & 1);
+        let last_of = |lane, bit| words.load(lane, bit).checked_sub(1).map(|last| last / size);
+        if !self.source.goes_back() || last_of(self.taking.own, bit) <= Some(unit) {
+            return false;
+        }
+        let is_unused = (0..self.taking.lanes.count).all(|lane| last_of(lane, 1 - bit) < Some(unit));
+        // If this fails, another session has gone back, and may have made snos since.
+        is_unused && words.step_back(self.steps_back) || words.steps_back() != self.steps_back
+    }
+
     /// Takes IDs of the tick of `now`. The error is the answer to return instead of an ID.
     #[cold]
     fn take(&mut self, now: i64, words: &impl Words) -> Result<(), Answer<S::Id>> {
         let length = self.ticks.length;
-        if now.wrapping_sub(self.start) as u64 >= length as u64 {
-            self.enter_tick(now)?;
-        } else if self.is_new {
-            return Err(Answer::Wait { until: self.start + length });
+        let steps_back = if self.source.goes_back() { words.steps_back() } else { 0 };
+        let is_another = self.start == BEGINNING || steps_back != self.steps_back;
+        if is_another || now.wrapping_sub(self.start) as u64 >= length as u64 {
+            self.enter_tick(now, steps_back)?;
         }
         let passed = now.wrapping_sub(self.start) as u64;
         if self.block.go_on(&self.taking.path, passed) {
             return Ok(());
         }
         let made = self.issued - self.issued_before;
-        let tick = Tick { number: self.tick, length: length as u64, passed, made };
+        let tick = Tick { number: self.tick, length: length as u64, passed, made, bit: steps_back & 1 };
         self.block = self.taking.take(&tick, words, (now, self.issued)).map_err(|stop| match stop {
             Stop::UsedUp => Answer::Wait { until: self.start + length },
             Stop::Pace { until } => Answer::Ahead { until: self.start + until as i64 },
-            Stop::Behind { tick } => Answer::ClockBehind { until: self.ticks.start_of(tick) },
+            Stop::Behind { tick, into } => Answer::Behind { until: self.ticks.start_of(tick) + into as i64 },
             Stop::Dropped => Answer::Dropped,
         })?;
+        debug_assert!(self.start >= self.free_from, "no ID is made in a tick that began before the floor");
         Ok(())
     }
 
     /// Moves to the tick of `now`.
-    fn enter_tick(&mut self, now: i64) -> Result<(), Answer<S::Id>> {
-        let length = self.ticks.length;
+    fn enter_tick(&mut self, now: i64, steps_back: u64) -> Result<(), Answer<S::Id>> {
         if now >= self.ticks.end() {
             return Err(Answer::Exhausted);
         }
         // Time before the epoch counts as the first tick.
         let tick = self.ticks.nearest(now);
         let start = self.ticks.start_of(tick);
-        if start <= self.start && !self.source.goes_back() {
-            return Err(Answer::ClockBehind { until: self.start });
+        if start < self.free_from {
+            let first = self.ticks.since(self.free_from).ok_or(Answer::Exhausted)?;
+            return Err(Answer::Closed { until: self.ticks.start_of(first) });
         }
-        if start <= self.start && start <= self.stepped_back_from {
-            return Err(Answer::ClockBehind { until: self.start.min(self.stepped_back_from + length) });
+        if start < self.start && steps_back == self.steps_back {
+            return Err(Answer::Behind { until: self.start });
         }
-        if start.wrapping_sub(self.open_from) as u64 >= self.open_for {
-            return Err(Answer::Outside { tick_end: start.saturating_add(length) });
-        }
-        if start < self.start {
-            self.stepped_back_from = self.start;
-            self.drifts += 1;
-        }
-        (self.start, self.tick, self.is_new) = (start, tick, false);
-        self.time_bits = self.source.time_bits(tick, self.drifts);
+        (self.start, self.tick, self.steps_back) = (start, tick, steps_back);
+        self.time_bits = self.source.time_bits(tick, steps_back);
         self.issued_before = self.issued;
         self.block = Block::default();
         self.taking.enter_tick();

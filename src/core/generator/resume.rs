@@ -1,73 +1,88 @@
-//! A generator with its ledger: it begins above used time, and asks the ledger before it enters new time.
+//! A generator with its ledger: it begins above the floor of an era, asks for time before it uses it, and lets IDs lead the clock.
 
 use super::source::IdSource;
 use super::{Answer, Generator};
-use crate::ledger::claims::{self, BUILT_IN, Claim, Counted, ServerWords};
-use crate::ledger::host::{Server, SlotOwner};
-use crate::ledger::protocol::{self, Beginning, Grant};
-use crate::ledger::slot::Start;
-use crate::{FinalProgress, Lanes};
+use crate::ledger::host::{Fault, Host, Server};
+use crate::ledger::lasting::page::confirm;
+use crate::ledger::time::grant::{Beginning, Grant, begin, grant};
+use crate::ledger::time::lead::lead;
+use crate::ledger::time::shared::generation_of;
+use crate::ledger::words::claims::{self, BUILT_IN, Claim, Counted, ServerWords};
+use crate::{Error, Lanes, Part};
 
-/// A clock that is behind by less than this, in microseconds, is waited for at once: another session has read a later instant.
-const SOON: i64 = 50;
-/// The most readings in such a wait, which take longer.
-const READINGS: usize = 5000;
+/// IDs lead the clock to the floor, but not to the first tick after it if a layout's ticks last this long, in microseconds: all layouts
+/// would lead.
+const LONG_TICK: i64 = 1_000_000;
+/// More eras than there can be.
+const NO_ERA: u64 = u64::MAX;
 
 /// A generator, with what it needs to begin again in a new era.
 pub struct Resumable<S: IdSource> {
     /// The generator.
     pub generator: Generator<S>,
-    claim: Claim,
-    lane: u64,
+    place: Place,
     era: u64,
+    /// In this era, no ID is made in a tick that begins before this instant.
+    floor: i64,
     /// The era whose time is known to be in the page of the session's database; [`NO_ERA`] if that may have been rolled back.
     page_of: u64,
+    /// In this era, IDs of instants before this one may be made.
+    limit: i64,
     issued_before: u64,
 }
-
-/// More eras than there can be.
-const NO_ERA: u64 = u64::MAX;
 
 /// Which lanes a generator takes from.
 #[derive(Debug, Clone, Copy)]
 pub struct Place {
-    /// The node's lanes.
-    pub lanes: Lanes,
+    /// The server's lanes in each generation.
+    pub lanes: [Lanes; 2],
     /// The number of the generator's own lane.
     pub lane: u64,
     /// Where the words of the lanes are.
     pub claim: Claim,
 }
 
+/// Returns the lanes of a source in a server's parts, one for each generation.
+///
+/// # Errors
+/// See [`Lanes::new`].
+pub fn lanes_of(source: &impl IdSource, [one, other]: [Part; 2]) -> Result<[Lanes; 2], Error> {
+    Ok([source.lanes(one)?, source.lanes(other)?])
+}
+
 impl Place {
     /// Finds the words of a source's lanes, or returns None if the custom layouts of this database have as many as they can have.
-    pub fn find<S: IdSource>(server: &impl Server, source: &S, lanes: Lanes, lane: u64, database: u32) -> Option<Self> {
+    pub fn find<S: IdSource>(
+        server: &impl Server,
+        source: &S,
+        lanes: [Lanes; 2],
+        lane: u64,
+        database: u32,
+    ) -> Option<Self> {
+        debug_assert_eq!(lanes[0].count, lanes[1].count, "the generations have lines in common");
         let database = if source.is_built_in() { BUILT_IN } else { database };
-        let counted = Counted { key: source.words(), ticks: source.ticks(), lanes, rule: source.rule(), database };
-        let claim = if lanes.are_shared { claims::claim(server, &counted)? } else { Claim::NONE };
-        Some(Self { lanes, lane, claim })
+        let counted = Counted { key: source.words(), lanes: lanes[0], rule: source.rule(), database };
+        Some(Self { lanes, lane, claim: claims::claim(server, &counted)? })
     }
 }
 
 impl<S: IdSource> Resumable<S> {
-    /// Begins above used time.
-    pub fn begin<H: SlotOwner>(host: &mut H, source: S, place: &Place) -> Result<Self, H::Error> {
-        let Beginning { start, era, window } = protocol::begin(host, source.goes_back())?;
-        let Place { lanes, lane, claim } = *place;
-        // If the clock has stepped back, it may be behind another session's last ID.
-        let latest = if lanes.are_shared { claims::latest_of(host, claim, era) } else { None };
-        let from = latest.map_or(start.free_from, |latest| latest.saturating_sub(source.ticks().length - 1));
-        let start = Start { free_from: start.free_from.max(from), ..start };
-        let mut generator = Generator::start(source, &lanes, lane, start);
-        generator.allow(window);
-        Ok(Self { generator, claim, lane, era, page_of: era, issued_before: 0 })
+    /// Begins above the floor.
+    pub fn begin<H: Host>(host: &mut H, source: S, place: &Place) -> Result<Self, H::Error> {
+        let Beginning { era, floor, limit } = begin(host)?;
+        let generator = Generator::start(source, &place.lanes[generation_of(era)], place.lane, floor);
+        Ok(Self { generator, place: *place, era, floor, page_of: era, limit, issued_before: 0 })
     }
 
-    /// Begins again in a new era. All ticks that the generator has used lie outside the new era's time.
-    fn begin_anew<H: SlotOwner>(&mut self, host: &mut H) -> Result<(), H::Error> {
+    /// Begins again in a new era, or makes sure that the page has the time of this one.
+    fn begin_anew<H: Host>(&mut self, host: &mut H, era: u64) -> Result<(), H::Error> {
+        if self.era == era {
+            confirm(host)?;
+            self.page_of = era;
+            return Ok(());
+        }
         let issued_before = self.issued();
-        let place = Place { lanes: *self.generator.lanes(), lane: self.lane, claim: self.claim };
-        let new = Self::begin(host, self.generator.source, &place)?;
+        let new = Self::begin(host, self.generator.source, &self.place)?;
         *self = Self { issued_before, ..new };
         Ok(())
     }
@@ -78,92 +93,89 @@ impl<S: IdSource> Resumable<S> {
         self.page_of = NO_ERA;
     }
 
-    /// Returns whether the generator's era is the current one, and its time is in the page. A session asks this whenever it reads the
-    /// clock.
+    /// Returns whether the generator's era is this one, and its time is in the page. A session asks this before it reads the clock,
+    /// and again after its transaction has published its bound.
     #[inline]
     pub fn is_of(&self, era: u64) -> bool {
         self.page_of == era
     }
 
-    /// Makes an ID at an instant that was admitted, without asking the ledger.
+    fn words<'a, H: Server>(&self, server: &'a H) -> ServerWords<'a, H> {
+        ServerWords::new(server, self.place.claim, self.era)
+    }
+
+    /// Makes an ID at an instant that was admitted, without asking the ledger. Returns None if the time must be granted first.
     #[inline]
-    pub fn at(&mut self, server: &impl Server, now: i64, argument: S::Argument) -> Answer<S::Id> {
-        self.generator.next(now, &ServerWords::new(server, self.claim, self.era), argument)
+    pub fn at(&mut self, server: &impl Server, now: i64, argument: S::Argument) -> Option<Answer<S::Id>> {
+        (now < self.limit).then(|| self.generator.next(now, &self.words(server), argument))
     }
 
     /// Makes as many IDs as it can at an instant that was admitted, without asking the ledger. Returns how many.
     pub fn fill(&mut self, server: &impl Server, now: i64, ids: &mut [S::Id], argument: S::Argument) -> usize {
-        self.generator.fill(now, &ServerWords::new(server, self.claim, self.era), ids, argument)
+        if now < self.limit { self.generator.fill(now, &self.words(server), ids, argument) } else { 0 }
     }
 
-    /// Makes an ID at an instant that `admit` returns, and asks the ledger for more time if the generator needs it, so that the answer
-    /// is never [`Answer::Outside`] or [`Answer::Dropped`]. After `admit`, the ID is safe: either its era is still the current one, or
-    /// a call that ends the era waits for this transaction.
-    pub fn next<H: SlotOwner>(
+    /// Makes an ID at flake's time, once `admit` lets the transaction make IDs of an instant in an era; its error is an announced
+    /// horizon that is later. Asks for time and lets IDs lead the clock if necessary, so that the answer is an ID, a tick to wait for,
+    /// or [`Answer::Exhausted`].
+    ///
+    /// # Errors
+    /// [`Fault::Lead`] if no time is granted; the server's errors.
+    pub fn next<H: Host>(
         &mut self,
         host: &mut H,
-        mut admit: impl FnMut(&mut H) -> (i64, Result<(), i64>),
+        mut admit: impl FnMut(&mut H, u64, i64) -> Result<(), i64>,
         argument: S::Argument,
     ) -> Result<Answer<S::Id>, H::Error> {
-        let mut readings = 0;
+        let of_snos = self.generator.source.goes_back();
         loop {
-            let (now, admitted) = admit(host);
-            let era = host.shared().window.era();
+            let era = host.shared().era();
             if !self.is_of(era) {
-                if self.era == era {
-                    protocol::confirm(host)?;
-                    self.page_of = era;
-                } else {
-                    self.begin_anew(host)?;
-                }
+                self.begin_anew(host, era)?;
                 continue;
             }
-            let answer = match admitted {
-                Ok(()) => self.at(host, now, argument),
-                Err(until) => Answer::ClockBehind { until },
-            };
-            let until = match answer {
-                Answer::Outside { tick_end } => {
-                    match protocol::grant(host, now, tick_end, self.generator.source.goes_back())? {
-                        Grant::Window(window, era) => {
-                            if self.is_of(era) {
-                                self.generator.allow(window);
-                            }
-                            continue;
-                        }
-                        Grant::After(until) => until,
-                    }
+            let now = host.time(era, of_snos);
+            let admitted = admit(host, era, now);
+            // A call that ends the era from here on waits for this transaction if it must.
+            if host.shared().era() != era {
+                continue;
+            }
+            let from = match admitted.map(|()| self.at(host, now, argument)) {
+                Err(announced) => announced,
+                Ok(None) => {
+                    self.ask(host, era, now)?;
+                    continue;
                 }
-                Answer::ClockBehind { until } => {
-                    // The word of a lane was read after the clock. If the clock has reached it by now, it was not behind. `admit`
-                    // has waited itself.
-                    let left = until.saturating_sub(host.now());
-                    readings += 1;
-                    if admitted.is_ok() && left < SOON && readings < READINGS {
+                Ok(Some(Answer::Dropped)) => continue,
+                Ok(Some(Answer::Behind { until })) => {
+                    let fresh = host.time(era, of_snos);
+                    if fresh >= until || self.generator.step_back(fresh, &self.words(host)) {
                         continue;
                     }
                     until
                 }
-                Answer::Dropped => continue,
-                answer => return Ok(answer),
+                Ok(Some(Answer::Closed { until })) if self.generator.source.ticks().length < LONG_TICK => until,
+                Ok(Some(Answer::Closed { .. })) if now < self.floor => self.floor,
+                Ok(Some(answer)) => return Ok(answer),
             };
-            if self.is_of(host.shared().window.era()) {
-                return Ok(Answer::ClockBehind { until });
+            if host.time(era, of_snos) < from {
+                lead(host, era, of_snos, from);
             }
         }
+    }
+
+    /// Asks for the time of an instant.
+    fn ask<H: Host>(&mut self, host: &mut H, era: u64, now: i64) -> Result<(), H::Error> {
+        match grant(host, era, now)? {
+            Grant::Until(limit) => self.limit = limit,
+            Grant::Over => {}
+            Grant::TooFar(lead) => return Err(Fault::Lead(lead, host.max_lead()).into()),
+        }
+        Ok(())
     }
 
     /// IDs made so far.
     pub fn issued(&self) -> u64 {
         self.issued_before + self.generator.issued()
-    }
-
-    /// Returns the progress that the generator leaves to its successor.
-    pub fn final_progress(&self) -> FinalProgress {
-        FinalProgress {
-            goes_back: self.generator.source.goes_back(),
-            era: self.era,
-            progress: self.generator.progress(),
-        }
     }
 }

@@ -23,22 +23,22 @@ pub trait IdSource: Copy + PartialEq {
     fn is_built_in(&self) -> bool;
     /// Whether flake makes IDs of this source.
     fn generates(&self) -> bool;
-    /// Whether a generator continues in the past when the clock steps back. Then its lane belongs to its slot alone.
+    /// Whether a generator continues in the past when the clock steps back, with the tick-tock bit toggled.
     fn goes_back(&self) -> bool;
     /// A number that identifies the words of its lanes: equal for sources that share words.
     fn words(&self) -> u64 {
         self.key()
     }
-    /// Computes the lanes of a part on a server with this many slots.
-    fn lanes(&self, part: Part, slots: u32) -> Result<Lanes, Error>;
+    /// Computes the lanes of a part.
+    fn lanes(&self, part: Part) -> Result<Lanes, Error>;
     /// How the source divides time.
     fn ticks(&self) -> Ticks;
     /// How the sequence changes when a tick begins.
     fn rule(&self) -> SequenceRule;
     /// The IDs of the lanes in their order.
     fn path(&self, lanes: &Lanes) -> Path;
-    /// The bits of an ID that hold the tick. `drifts` is how often the clock has stepped back.
-    fn time_bits(&self, tick: u64, drifts: u64) -> u64;
+    /// The bits of an ID that hold the tick. `steps_back` is how often snos have gone back in time.
+    fn time_bits(&self, tick: u64, steps_back: u64) -> u64;
     /// Combines the bits of the time, the `bits` of worker and sequence, and the argument into an ID.
     fn id(&self, time_bits: u64, bits: u64, argument: Self::Argument) -> Self::Id;
 }
@@ -73,7 +73,7 @@ impl<L: Deref<Target = Layout> + Copy + PartialEq> IdSource for L {
         false
     }
 
-    fn lanes(&self, part: Part, _slots: u32) -> Result<Lanes, Error> {
+    fn lanes(&self, part: Part) -> Result<Lanes, Error> {
         Lanes::new(self, part)
     }
 
@@ -89,7 +89,7 @@ impl<L: Deref<Target = Layout> + Copy + PartialEq> IdSource for L {
         Path::new(self.geometry.worker, lanes.workers, self.geometry.sequence, lanes.sequences)
     }
 
-    fn time_bits(&self, tick: u64, _drifts: u64) -> u64 {
+    fn time_bits(&self, tick: u64, _steps_back: u64) -> u64 {
         self.geometry.time_bits(tick)
     }
 

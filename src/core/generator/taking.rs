@@ -29,8 +29,9 @@ pub(super) enum Stop {
     UsedUp,
     /// The session is far enough ahead of the clock; `until` is how many microseconds into the tick to ask again.
     Pace { until: u64 },
-    /// The lane's IDs are taken up to this tick, which is later than the clock's.
-    Behind { tick: u64 },
+    /// The lane's IDs are taken further ahead of the clock than sessions keep pace: up to this tick, and to so many microseconds into
+    /// it, less the pace.
+    Behind { tick: u64, into: u64 },
     /// The words do not count any more.
     Dropped,
 }
@@ -45,6 +46,8 @@ pub(super) struct Tick {
     pub passed: u64,
     /// How many IDs the session has made in it.
     pub made: u64,
+    /// The tick-tock bit.
+    pub bit: u64,
 }
 
 /// How many IDs a session has made lately.
@@ -80,24 +83,23 @@ struct Spot {
 pub(super) struct Taking {
     pub lanes: Lanes,
     pub path: Path,
-    own: u64,
+    /// The number of the session's own lane.
+    pub own: u64,
     // The step and the lane of the last block of this tick.
     step: u64,
     lane: u64,
-    /// How many IDs of a lane that is this session's alone are taken in this tick.
-    taken: u64,
     recent: Recent,
 }
 
 impl Taking {
     /// `own` is the number of the session's own lane.
     pub fn new(lanes: &Lanes, path: Path, own: u64) -> Self {
-        Self { lanes: *lanes, path, own, step: 0, lane: own, taken: 0, recent: Recent::default() }
+        Self { lanes: *lanes, path, own, step: 0, lane: own, recent: Recent::default() }
     }
 
     /// Begins another tick.
     pub fn enter_tick(&mut self) {
-        (self.step, self.lane, self.taken) = (0, self.own, 0);
+        (self.step, self.lane) = (0, self.own);
     }
 
     /// Takes a block at an instant, up to which the session has issued so many IDs.
@@ -107,9 +109,6 @@ impl Taking {
             Some(most) => most - tick.made,
             None => u64::MAX,
         };
-        if !self.lanes.are_shared {
-            return self.take_own(tick);
-        }
         let wanted = self.recent.count(now, issued).clamp(1, most);
         let Lanes { ids_per_step, .. } = self.lanes;
         let present = scale(tick.passed, self.lanes.steps, tick.length);
@@ -121,7 +120,7 @@ impl Taking {
             let first = word.max(base + step * ids_per_step);
             let (within, to_wrap) = self.within(words.rule(), tick.number, first - base);
             let count = wanted.min(end - first).min(to_wrap);
-            if !words.swap(lane, word, first + count) {
+            if !words.swap(lane, tick.bit, word, first + count) {
                 continue;
             }
             (self.step, self.lane) = (step, lane);
@@ -130,19 +129,6 @@ impl Taking {
             }
             return Ok(self.block(tick, lane, within, count));
         }
-    }
-
-    /// Takes the rest of a step from a lane that is this session's alone.
-    fn take_own(&mut self, tick: &Tick) -> Result<Block, Stop> {
-        let (ids_per_step, present) = (self.lanes.ids_per_step, scale(tick.passed, self.lanes.steps, tick.length));
-        let first = self.taken.max(present * ids_per_step);
-        if first == self.lanes.size() {
-            return Err(Stop::UsedUp);
-        }
-        let step = first / ids_per_step;
-        self.keep_pace(tick, step, present)?;
-        self.taken = (step + 1) * ids_per_step;
-        Ok(self.block(tick, self.own, first, self.taken - first))
     }
 
     fn block(&self, tick: &Tick, lane: u64, position: u64, count: u64) -> Block {
@@ -154,13 +140,16 @@ impl Taking {
     fn find(&self, tick: &Tick, words: &impl Words, present: u64) -> Result<Spot, Stop> {
         let base = tick.number * self.lanes.size();
         let end = base + self.lanes.size();
-        let own = words.load(self.own);
+        let own = words.load(self.own, tick.bit);
         if own > end {
-            return Err(Stop::Behind { tick: (own - 1) / self.lanes.size() });
+            let (number, position) = ((own - 1) / self.lanes.size(), (own - 1) % self.lanes.size());
+            let step = position / self.lanes.ids_per_step;
+            let into = if self.has_pace(tick) { self.before(tick, step) } else { 0 };
+            return Err(Stop::Behind { tick: number, into });
         }
         // The session has not left the step of its last block, or begins with its own lane at the clock's step.
         let (step, lane) = if self.step >= present { (self.step, self.lane) } else { (present, self.own) };
-        let word = if lane == self.own { own } else { words.load(lane) };
+        let word = if lane == self.own { own } else { words.load(lane, tick.bit) };
         if word < base + (step + 1) * self.lanes.ids_per_step {
             return Ok(Spot { step, lane, word });
         }
@@ -180,7 +169,7 @@ impl Taking {
         let base = tick.number * self.lanes.size();
         let used_up = self.distance(lane, tick.number, step);
         let at = |lane| {
-            let word = words.load(lane);
+            let word = words.load(lane, tick.bit);
             let mut open = word.saturating_sub(base) / ids_per_step;
             if open <= step {
                 open = if self.distance(lane, tick.number, step) <= used_up { step + 1 } else { step };
@@ -204,14 +193,27 @@ impl Taking {
         (within, size - within)
     }
 
+    const fn has_pace(&self, tick: &Tick) -> bool {
+        tick.length / self.lanes.steps <= LONGEST_STEP
+    }
+
+    /// Returns how many microseconds into the tick a step begins, less the pace.
+    fn before(&self, tick: &Tick, step: u64) -> u64 {
+        scale_up(step, tick.length, self.lanes.steps).saturating_sub(AHEAD_OF_FEW)
+    }
+
     /// Lets the session wait if a step is too far ahead of the clock.
     fn keep_pace(&self, tick: &Tick, step: u64, present: u64) -> Result<(), Stop> {
-        let steps = self.lanes.steps;
-        if tick.length / steps > LONGEST_STEP {
+        if !self.has_pace(tick) {
             return Ok(());
         }
-        let most = if tick.made < MANY { AHEAD_OF_FEW } else { AHEAD };
-        let ahead = scale(most, steps, tick.length).max(1);
+        let steps = self.lanes.steps;
+        let ahead = |most| scale(most, steps, tick.length).max(1);
+        // A lane that is used up at the limit continues one step later, and steps are rounded.
+        if step > present + ahead(AHEAD_OF_FEW) + 2 {
+            return Err(Stop::Behind { tick: tick.number, into: self.before(tick, step - 1) });
+        }
+        let ahead = ahead(if tick.made < MANY { AHEAD_OF_FEW } else { AHEAD });
         if step <= present + ahead {
             return Ok(());
         }

@@ -1,7 +1,7 @@
-//! Asking for a horizon: the session announces the clock, then takes the lowest bound of the transactions that its snapshot sees as
+//! Asking for a horizon: the session announces flake's time, then takes the lowest bound of the transactions that its snapshot sees as
 //! running.
 //!
-//! 1. The clock is announced before the bounds are read.
+//! 1. flake's time is announced before the bounds are read, and the era is compared after that.
 //! 2. The slots are read before the prepared transactions, because a transaction is among the latter before it leaves its slot.
 //! 3. The transactions that were prepared before the server started are learned before the first horizon.
 
@@ -12,7 +12,10 @@ use super::host::{HorizonHost, QuerySnapshot, Refusal};
 use super::prepared::{self, Prepared, Transactions};
 use super::transactions::SessionTransactions;
 use super::{NONE, Snapshot, widened};
-use crate::ledger::protocol;
+use crate::instant::BEGINNING;
+use crate::ledger::lasting::page::confirm;
+use crate::ledger::time::grant::{Grant, grant};
+use crate::ledger::time::lead;
 
 /// Returns a horizon: neither this query nor a later one can find a new row with an ID below it.
 pub fn ask<H: HorizonHost>(
@@ -29,25 +32,43 @@ pub fn ask<H: HorizonHost>(
         learn_prepared(host);
         check_learned(host, &transactions)?;
     }
-    let recalls = host.shared().recalls.load(Ordering::SeqCst);
-    let announced = announce(host)?;
-    let horizon = scan(host, &transactions)?.min(announced);
-    let horizon = if snapshot.is_of_transaction() { session.not_before_the_last(horizon, recalls) } else { horizon };
-    snapshot.set_note(horizon);
-    Ok(horizon)
+    loop {
+        let era = host.shared().era();
+        let Some(announced) = announce(host, era)? else { continue };
+        let horizon = scan(host, &transactions)?.min(announced);
+        if host.shared().era() != era {
+            continue;
+        }
+        let horizon = if snapshot.is_of_transaction() { session.not_before_the_last(horizon, era) } else { horizon };
+        snapshot.set_note(horizon);
+        return Ok(horizon);
+    }
 }
 
-/// Announces the clock. From then on, no ID below it is made: not by a session of this server, not after a crash, and not by a
-/// server that continues from its WAL.
-fn announce<H: HorizonHost>(host: &mut H) -> Result<i64, H::Error> {
-    let now = protocol::bind(host)?;
-    let before = host.shared().announced.fetch_max(now, Ordering::SeqCst);
+/// Announces flake's time in an era. From then on, no ID below it is made in the era's generation: not by a session of this server, not
+/// after a crash, and not by a server that continues from its WAL. If no time is granted, the clock is announced. Returns None if
+/// the era has changed.
+fn announce<H: HorizonHost>(host: &mut H, era: u64) -> Result<Option<i64>, H::Error> {
+    // After a start, IDs lead the clock although nobody has made one.
+    let floor = host.lock(|state| state.ledger.map(|ledger| ledger.floor));
+    let now = host.time(era, false).max(floor.unwrap_or(BEGINNING));
+    let instant = match grant(host, era, now)? {
+        Grant::Until(_) => now,
+        Grant::Over => return Ok(None),
+        Grant::TooFar(_) => {
+            // The page has what is reserved, and the clock is behind that.
+            confirm(host)?;
+            let reserved = host.lock(|state| state.ledger.map(|ledger| ledger.reserved.end()));
+            now.min(host.clock()).min(reserved.map_or(now, |until| until.saturating_sub(1)))
+        }
+    };
+    let announced = lead::announce(host, era, instant);
     fence(Ordering::SeqCst);
     host.point("announced");
-    Ok(now.max(before))
+    Ok(announced)
 }
 
-/// Returns the lowest bound of the transactions that the snapshot sees as running. The clock has been announced.
+/// Returns the lowest bound of the transactions that the snapshot sees as running. A horizon has been announced.
 fn scan<H: HorizonHost>(host: &H, snapshot: &Snapshot<'_>) -> Result<i64, H::Error> {
     let database = host.database();
     let mut least = NONE;

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32};
 
 use super::prepared::{Prepared, Transactions};
 use super::{SlotTransactions, Snapshot};
-use crate::ledger::host::SlotOwner;
+use crate::ledger::host::Host;
 
 /// Why there is no horizon now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -37,7 +37,7 @@ pub trait QuerySnapshot {
 }
 
 /// A session that makes IDs, asks for horizons, or both.
-pub trait HorizonHost: SlotOwner<Error: From<Refusal>> {
+pub trait HorizonHost: Host<Error: From<Refusal>> {
     /// The number of the session's database, which is not 0.
     fn database(&self) -> u32;
     /// The transactions of this session's slot.

@@ -6,9 +6,10 @@
 //!
 //! A transaction may make its first ID while a session asks for a horizon. Neither takes a lock, so each writes before it reads:
 //!
-//! 1. A session that asks *announces* the clock, then reads the bounds of all transactions.
-//! 2. A transaction publishes its bound, then reads what was announced, and makes no ID in a tick that has ended by then.
-//! 3. Both have a full fence between the two steps. So if they meet, at least one of them sees what the other has written.
+//! 6. A transaction publishes its bound, then reads what was announced, and makes no ID in a tick that has ended by then. A session that
+//!    asks *announces* flake's time, in the generation of its reading, then reads the bounds of all transactions. Both have a full
+//!    fence between the two steps, so if they meet, at least one of them sees what the other has written. If no time is granted, the
+//!    clock is announced.
 
 pub mod ask;
 pub mod entries;
@@ -119,11 +120,11 @@ impl SlotTransactions {
         self.database.store(database, Ordering::Release);
     }
 
-    /// Lets the current transaction make IDs of ticks that end after `now`, a fresh reading of the clock: publishes `now` as its
+    /// Lets the current transaction make IDs of ticks that end after `now`, a fresh reading of flake's time: publishes `now` as its
     /// bound unless that is lower, calls `published`, and reads what was announced.
     ///
     /// # Errors
-    /// The instant to wait for, because such an ID could lie below a horizon.
+    /// The announced horizon, because such an ID could lie below it.
     #[inline]
     pub fn admit(&self, announced: &AtomicI64, now: i64, published: impl FnOnce()) -> Result<(), i64> {
         let known = announced.load(Ordering::Acquire);

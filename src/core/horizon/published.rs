@@ -16,39 +16,35 @@
 //! 7. The publisher assigns a transaction ID from N on and aborts it before it writes the page. So every snapshot that is taken
 //!    after the page was replayed can use h, whatever else is open.
 //!
-//! The page has room for twelve horizons. The older ones are further apart, so that older snapshots find one too. A recall removes
-//! all of them: it begins a new era, in which no session makes an ID before the page of its database contains the recall.
+//! The page has room for twelve horizons. The older ones are further apart, so that older snapshots find one too. An
+//! acceptance removes all of them: no session makes an ID of the new generation before the page of its database has it.
 
 use super::Snapshot;
 use super::ask::ask;
 use super::host::{HorizonHost, QuerySnapshot};
 use super::transactions::SessionTransactions;
 use crate::ledger::host::{Change, Fault, Page};
-use crate::ledger::marks::{MAX_PUBLISHED, Published};
-use crate::ledger::protocol::marks_of;
+use crate::ledger::lasting::record::{MAX_PUBLISHED, Published};
 
 /// Publishes the horizon of a snapshot that was just taken. Returns it, or a later one that is published already. Returns None if
-/// horizons were recalled in the meantime; the caller then tries again.
+/// the clock was accepted in the meantime; the caller then tries again.
 pub fn publish<H: HorizonHost>(
     host: &mut H,
     session: &SessionTransactions,
     snapshot: &impl QuerySnapshot,
 ) -> Result<Option<i64>, H::Error> {
-    let recalls = host.lock(|state| state.ledger.map_or(0, |ledger| ledger.horizons.bound.recalls));
+    let acceptances = host.lock(|state| state.ledger.map(|ledger| ledger.reserved.acceptances));
     let new = Published { horizon: ask(host, session, snapshot)?, next: host.next_xid() };
     host.use_up_a_number();
     let published = host.change_page(|page| {
-        let mut marks = match marks_of(page) {
-            Ok(marks) if marks.bound.recalls == recalls && page.bytes.is_some() => marks,
+        let mut record = match page.record() {
+            Ok(record) if Some(record.reserved.acceptances) == acceptances && page.bytes.is_some() => record,
             found => return (Change::Keep, found.map(|_| None)),
         };
-        let is_new = add(&mut marks.published, new);
-        let change = if is_new {
-            Change::Write(marks.encode(None), marks.last_value(), marks.turns.number())
-        } else {
-            Change::Keep
-        };
-        (change, Ok(marks.published.last().map(|one| one.horizon)))
+        let is_new = add(&mut record.published, new);
+        let change =
+            if is_new { Change::Write(record.encode(0), record.reserved, record.turns.number()) } else { Change::Keep };
+        (change, Ok(record.published.last().map(|one| one.horizon)))
     })?;
     Ok(published?)
 }
@@ -61,8 +57,8 @@ pub fn replayed<E: From<Fault>>(
     if let Some(known) = snapshot.note() {
         return Ok(Some(known));
     }
-    let marks = marks_of(&page()?)?;
-    let horizon = highest(&marks.published, &snapshot.transactions());
+    let record = page()?.record()?;
+    let horizon = highest(&record.published, &snapshot.transactions());
     if let Some(horizon) = horizon {
         snapshot.set_note(horizon);
     }

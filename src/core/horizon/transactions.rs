@@ -1,7 +1,8 @@
 //! The transactions of a session: at which instant each of them holds horizons, from its first ID to its end.
 //!
 //! 1. The first ID of a transaction is made at an admitted reading of the clock, and none of its later IDs lies below that.
-//! 2. An ID of another transaction can be covered only above the floor of the era, after this session has read its page.
+//! 2. An ID of another transaction can be covered only above the floor of the era, after this session has read its page. The era is
+//!    compared after the bound is published.
 //! 3. A transaction that is prepared is among the prepared ones before it leaves its slot.
 
 use std::cell::Cell;
@@ -11,17 +12,17 @@ use super::entries::add_prepared;
 use super::host::HorizonHost;
 use super::prepared::Prepared;
 use crate::instant::BEGINNING;
-use crate::ledger::protocol::{Grant, grant};
+use crate::ledger::lasting::page::confirm;
 
 /// The session's memory of its transactions.
 #[derive(Debug)]
 pub struct SessionTransactions {
     /// Readings of the clock from this instant on are admitted in the current transaction.
     admitted: Cell<i64>,
-    /// The era in which this session has asked for time to cover IDs of other transactions.
+    /// The era in which this session has read the page to cover IDs of other transactions.
     covered_in: Cell<Option<u64>>,
-    /// How often horizons had been recalled, and the last horizon of the current transaction if its statements share a snapshot.
-    last: Cell<(u32, i64)>,
+    /// The era and the last horizon of the current transaction if its statements share a snapshot.
+    last: Cell<(u64, i64)>,
 }
 
 impl SessionTransactions {
@@ -35,21 +36,21 @@ impl SessionTransactions {
         host.own().begin(host.database());
     }
 
-    /// Returns whether the current transaction may make IDs of ticks that end after `now`, a fresh reading of the clock.
+    /// Returns whether the current transaction may make IDs of ticks that end after `now`, a fresh reading of flake's time.
     #[inline]
     pub fn has_admitted(&self, now: i64) -> bool {
         now >= self.admitted.get()
     }
 
-    /// Lets the current transaction make IDs of ticks that end after `now`, a fresh reading of the clock.
+    /// Lets the current transaction make IDs of ticks that end after `now`, a fresh reading of flake's time in an era.
     ///
     /// # Errors
-    /// The instant to wait for.
-    pub fn admit<H: HorizonHost>(&self, host: &H, now: i64) -> Result<(), i64> {
+    /// An announced horizon that is later.
+    pub fn admit<H: HorizonHost>(&self, host: &H, era: u64, now: i64) -> Result<(), i64> {
         if self.has_admitted(now) {
             return Ok(());
         }
-        host.own().admit(&host.shared().announced, now, || host.point("published"))?;
+        host.own().admit(host.shared().announced(era), now, || host.point("published"))?;
         self.admitted.set(now);
         Ok(())
     }
@@ -57,37 +58,35 @@ impl SessionTransactions {
     /// Makes the current transaction hold horizons at an instant or below. If a later horizon may have been announced, it
     /// does not, and returns the latest one that may have been.
     pub fn cover<H: HorizonHost>(&self, host: &mut H, instant: i64) -> Result<Option<i64>, H::Error> {
-        let floor = self.floor(host)?;
-        if instant < floor {
-            return Ok(Some(floor));
-        }
-        let own = host.own();
-        if own.bound() <= instant {
-            return Ok(None);
-        }
-        Ok(own.hold(&host.shared().announced, instant, || host.point("published")).err())
-    }
-
-    /// Returns an instant that no horizon from before this era exceeds. After a start, only the page may have that horizon, so this
-    /// asks for time, as a first ID does, which reads the page.
-    fn floor<H: HorizonHost>(&self, host: &mut H) -> Result<i64, H::Error> {
-        if self.covered_in.get() != Some(host.shared().window.era()) {
-            let now = host.now();
-            match grant(host, now, now.saturating_add(1), false)? {
-                Grant::Window(_, era) => self.covered_in.set(Some(era)),
-                Grant::After(until) => return Ok(until),
+        loop {
+            let era = host.shared().era();
+            if self.covered_in.get() != Some(era) {
+                // After a start, only the page may have a horizon from before.
+                confirm(host)?;
+                self.covered_in.set(Some(era).filter(|_| host.shared().era() == era));
+                continue;
+            }
+            let floor = host.lock(|state| state.ledger.map_or(BEGINNING, |ledger| ledger.floor));
+            let own = host.own();
+            let later = if instant < floor {
+                Some(floor)
+            } else if own.bound() <= instant {
+                None
+            } else {
+                own.hold(host.shared().announced(era), instant, || host.point("published")).err()
+            };
+            if host.shared().era() == era {
+                return Ok(later);
             }
         }
-        Ok(host.lock(|state| state.ledger.map_or(BEGINNING, |ledger| ledger.time.floor)))
     }
 
     /// Keeps horizons from going back within a transaction whose statements share a snapshot: the memory of ended transactions is
-    /// limited and merges them. A horizon from before a recall does not count.
-    pub(super) fn not_before_the_last(&self, horizon: i64, recalls: u32) -> i64 {
+    /// limited and merges them. A horizon of another era does not count.
+    pub(super) fn not_before_the_last(&self, horizon: i64, era: u64) -> i64 {
         let (before, last) = self.last.get();
-        let counts = before == recalls;
-        let horizon = if counts { last.max(horizon) } else { horizon };
-        self.last.set((recalls, horizon));
+        let horizon = if before == era { last.max(horizon) } else { horizon };
+        self.last.set((era, horizon));
         horizon
     }
 

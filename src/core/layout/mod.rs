@@ -181,12 +181,6 @@ impl Layout {
         geometry.time_ordered && goes_on && geometry.worker.is_one_run() && in_order
     }
 
-    /// Returns whether a node has eight parts of this layout, and not four. That takes a worker, IDs in the order of time, and ticks of
-    /// a second at most.
-    pub(crate) fn has_eight_parts(&self) -> bool {
-        self.geometry.worker.width() > 0 && self.geometry.time_ordered && self.tick_length <= 1_000_000
-    }
-
     /// How many bits the fields take.
     pub const fn width(&self) -> u32 {
         self.geometry.width

@@ -1,90 +1,15 @@
-//! The interface between the protocol and the server that it runs in: PostgreSQL, or the simulator.
+//! The interface between the ledger and the server that it runs in: PostgreSQL, or the simulator.
 
 use std::ops::Deref;
 
-use super::block::{SIZE, Unreadable};
-use super::line::Line;
-use super::note::NOTE;
-use super::slot::SlotProgress;
-use super::state::Ledger;
-use super::window::SharedWindow;
-use crate::Node;
-use crate::instant::BEGINNING;
-use crate::sync::{AtomicI64, AtomicU32, AtomicU64};
+use super::lasting::block::Unreadable;
+use super::lasting::record::{Record, Reserved};
+use super::time::shared::Shared;
+use super::time::state::State;
+use super::words::line::Line;
+use crate::{Node, Turns};
 
-/// The size of each half of the file in bytes.
-pub const HALF: usize = 8192;
-const _: () = assert!(SIZE <= HALF);
-/// The size of the file in bytes: two halves and the exit note.
-pub const FILE: usize = 2 * HALF + NOTE;
-
-/// Shared memory that sessions use without a lock.
-#[repr(C)]
-#[derive(Debug)]
-pub struct Shared {
-    /// The window and the era.
-    pub window: SharedWindow,
-    /// The highest announced horizon. No ID is made in a tick that has ended by then.
-    pub announced: AtomicI64,
-    /// How often horizons were recalled. Horizons from before a recall do not count.
-    pub recalls: AtomicU32,
-    /// How many sessions make IDs or ask for horizons.
-    pub sessions: AtomicU32,
-    /// How many lines have the words of layouts.
-    pub lines: AtomicU64,
-}
-
-impl Default for Shared {
-    fn default() -> Self {
-        Self {
-            window: SharedWindow::default(),
-            announced: AtomicI64::new(BEGINNING),
-            recalls: AtomicU32::new(0),
-            sessions: AtomicU32::new(0),
-            lines: AtomicU64::new(0),
-        }
-    }
-}
-
-/// Shared memory that sessions use under the ledger's lock.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct State {
-    /// The ledger, once it has begun. Only a `Writer` replaces it.
-    pub ledger: Option<Ledger>,
-    /// When the server started, if that is known.
-    pub started_at: Option<i64>,
-    /// In this era, the sessions that have exited used only ticks of sno that begin before this instant. Snos have no words, so without
-    /// it an exit note would give back ticks in which some were made.
-    pub free_from: Option<i64>,
-    /// Time before this instant may be closed because the server was started or promoted, and not because of the clock.
-    pub opened_at: Option<i64>,
-    /// An earlier primary made IDs up to here, and the clock of this one is behind. The next session to be granted time says so.
-    pub behind: Option<i64>,
-    /// Transactions that began after the ledger have this transaction ID or a later one.
-    pub first_xid: u64,
-    /// The state of the file.
-    pub file: FileState,
-}
-
-/// The state of the file, as far as this server knows it.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct FileState {
-    /// The number of the last record.
-    pub number: u64,
-    /// The checksum of the last record.
-    pub checksum: u64,
-    /// The half that holds the last record.
-    pub half: usize,
-    /// Whether there is an exit note.
-    pub has_exit_note: bool,
-    /// Whether both halves must be replaced: an earlier start wrote them, perhaps without a flush.
-    pub is_old: bool,
-    /// Whether the file may contain an acceptance of the clock whose write failed. Horizons that were announced since would not be in
-    /// it, and after a crash rows could come below them.
-    pub is_in_doubt: bool,
-}
-
-/// Why a file or a page cannot be used.
+/// Why a file or a page cannot be used, or no time is granted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {
     /// The file is unreadable.
@@ -96,27 +21,49 @@ pub enum Fault {
     /// It is not known which turn the timeline before this one had.
     #[error("turn of this server on timeline {0} is not known")]
     Turn(u32),
+    /// IDs would lead the clock by the first number of microseconds; the second is flake.max_lead.
+    #[error("IDs lead the clock by more than flake.max_lead")]
+    Lead(i64, i64),
+    /// The IDs of the other generation lead it by the first number of microseconds, too; the second is flake.max_lead.
+    #[error("the clock cannot be accepted again")]
+    BothLead(i64, i64),
 }
 
 /// A page that was read.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Page {
     /// Its content; None if the page does not exist.
     pub bytes: Option<Vec<u8>>,
-    /// If there is no page, such as after pg_upgrade: the sequence's last value, an instant that the last writer of the page has
-    /// set.
-    pub last_value: Option<i64>,
+    /// If there is no page, such as after pg_upgrade: what the sequence's last value and its copy say is reserved.
+    pub reserved: Option<Reserved>,
     /// The same of the sequence with the turns.
     pub turns: Option<i64>,
+}
+
+impl Page {
+    /// Decodes the record.
+    ///
+    /// # Errors
+    /// The page is unreadable.
+    pub fn record(&self) -> Result<Record, Fault> {
+        match &self.bytes {
+            None => Ok(Record {
+                reserved: self.reserved.unwrap_or(Reserved::NONE),
+                turns: self.turns.map_or(Turns::NONE, |turns| Turns::numbered(turns).before_upgrade()),
+                ..Record::default()
+            }),
+            Some(bytes) => Record::decode(bytes).map(|(record, _)| record).map_err(Fault::Page),
+        }
+    }
 }
 
 /// A decision about a page.
 #[derive(Debug)]
 pub enum Change {
-    /// Leave the page as it is, because it contains the marks already.
+    /// Leave the page as it is.
     Keep,
-    /// Write these bytes, and set the last values of the sequences to this instant and these turns.
-    Write(Vec<u8>, i64, i64),
+    /// Write these bytes, and set the last values of the sequences to this reserved time and these turns.
+    Write(Vec<u8>, Reserved, i64),
 }
 
 /// The timeline of a server's WAL.
@@ -131,11 +78,9 @@ pub struct Timeline {
 /// Services of the server that raise no error. Code that holds a lock calls only these, and the services of a [`Writer`].
 pub trait Server {
     /// The clock: microseconds since 1970.
-    fn now(&self) -> i64;
-    /// Identifies the run of the operating system, if anything does.
-    fn boot(&self) -> Option<u64>;
-    /// A random number other than 0.
-    fn chance(&self) -> u32;
+    fn clock(&self) -> i64;
+    /// A clock in microseconds that is never set.
+    fn steady(&self) -> i64;
     /// The shared memory that is used without a lock.
     fn shared(&self) -> &Shared;
     /// The lines of shared memory for the words of lanes.
@@ -144,6 +89,11 @@ pub trait Server {
     fn lock<R>(&self, act: impl FnOnce(&mut State) -> R) -> R;
     /// A named point at which a test can stop the session.
     fn point(&self, _name: &'static str) {}
+    /// flake's time in an era, of layouts or of snos.
+    #[inline]
+    fn time(&self, era: u64, of_snos: bool) -> i64 {
+        self.shared().time(era, of_snos, self.clock(), || self.steady())
+    }
 }
 
 /// The right to change the ledger and its file. Only one session has it at a time.
@@ -152,10 +102,8 @@ pub trait Writer: Deref<Target: Server> {
     type Error: From<Fault>;
     /// Reads the file; None if it does not exist.
     fn read(&self) -> Result<Option<Vec<u8>>, Self::Error>;
-    /// Writes one half of the file and flushes it. Returns false if the file does not exist.
+    /// Writes to the beginning of one half of the file and flushes it. Returns false if the file does not exist.
     fn write(&self, half: usize, bytes: &[u8]) -> Result<bool, Self::Error>;
-    /// Writes an exit note, or overwrites it with zeros, without a flush. Does nothing if the file does not exist.
-    fn note(&self, bytes: &[u8; NOTE]) -> Result<(), Self::Error>;
     /// Replaces the file by a new one, and flushes that. If it fails, the old file is unchanged.
     fn replace(&self, bytes: &[u8]) -> Result<(), Self::Error>;
 }
@@ -173,6 +121,10 @@ pub trait Host: Server {
     fn node(&self) -> Node;
     /// The timeline of the WAL that the server writes.
     fn timeline(&self) -> Timeline;
+    /// A random number other than 0.
+    fn random(&self) -> u64;
+    /// How far IDs may lead the clock, in microseconds.
+    fn max_lead(&self) -> i64;
     /// Reads the page of this session's database, and waits until what it read is on disk.
     fn page(&mut self) -> Result<Page, Self::Error>;
     /// Locks the page, calls `change` with its content, applies the change, and waits until it is on disk. Returns the closure's
@@ -184,12 +136,4 @@ pub trait Host: Server {
     fn try_writer(&mut self) -> Option<Self::Writer<'_>>;
     /// A transaction ID that has not been assigned yet.
     fn next_xid(&self) -> u64;
-    /// Tells the user that IDs can lie below IDs of an earlier primary, which made some up to an instant. May be interrupted.
-    fn is_behind(&mut self, _until: i64) {}
-}
-
-/// A session that owns its slot: it makes IDs, asks for horizons, or both.
-pub trait SlotOwner: Host {
-    /// Runs an action on the progress that the slot keeps.
-    fn slot<R>(&mut self, act: impl FnOnce(&mut SlotProgress) -> R) -> R;
 }

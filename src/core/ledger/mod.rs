@@ -1,23 +1,14 @@
 //! The ledger: how a server remembers which time it has used, so that no ID is made twice.
 //!
-//! While a server runs, the words of lanes ([`line`]) keep its sessions apart: no two of them take the same ID. A crash, a restart
-//! or a failover loses the words, and a clock can step back in between. So from then on sessions may only use time that nobody has
-//! used before. *Used time* ([`used`]) is a set of instants that only grows. A *mark* ([`marks`]) is the high-water mark of a node:
-//! its used time. The file of a server and a page of each database hold marks in the same format ([`block`]).
+//! While a server runs, the words of lanes ([`words`]) keep its sessions apart: no two of them take the same ID. A crash, a restart
+//! or a failover loses the words, and a clock can step back in between. So time only goes up: an ID's time is the greater of the
+//! clock and of what has been used. Time is *reserved* before it is used, in a file of the server and in a page of each database
+//! ([`lasting`]), and whoever has the data begins above it. If the clock is behind, IDs *lead* it ([`time`]).
 //!
-//! [`state`] decides which time is granted, [`protocol`] in which order it is written, and a [`host`] does the reading and writing.
+//! The rules stand above the types that obey them: 1 to 3 in [`lasting`], 4, 5 and 7 in [`time`], 6 in [`crate::horizon`], and 8 in
+//! the generator. A [`host`] does the reading and writing.
 
-pub mod block;
-pub mod bound;
-pub mod claims;
 pub mod host;
-pub mod line;
-pub mod marks;
-pub mod note;
-pub mod part_time;
-pub mod protocol;
-pub mod record;
-pub mod slot;
-pub mod state;
-pub mod used;
-pub mod window;
+pub mod lasting;
+pub mod time;
+pub mod words;

@@ -6,14 +6,15 @@ use super::{AUTOMATIC, NAME, SEQUENCES, Sno, TICKS, UNIT};
 use crate::generator::path::Path;
 use crate::generator::source::IdSource;
 use crate::layout::bits::{Bits, Scattered};
-use crate::layout::most_steps;
 use crate::layout::ticks::Ticks;
-use crate::turn::TURNS;
 use crate::{Error, Lanes, Numbers, Part, SequenceRule, key};
 
 /// The last 32 bits of a sno.
 const PARTITION: Bits = Bits { shift: 16, width: 16 };
 const SEQUENCE: Bits = Bits { shift: 0, width: 16 };
+
+/// How many of the automatic partitions a server uses at most.
+const MOST_PARTITIONS: u64 = 1 << 12;
 
 /// A partition that the caller gives, or the automatic ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,34 +44,33 @@ impl IdSource for SnoSource {
         true
     }
 
-    /// In the automatic partitions, which have the more IDs.
     fn goes_back(&self) -> bool {
-        self.partition.is_none()
+        true
     }
 
     /// All partitions of callers share words, because there are too many to have some each. So two partitions do not have the same
     /// sequence number in a unit of time, which they need not have.
     fn words(&self) -> u64 {
-        key::of_sno(Some(0))
+        key::of_sno(self.partition.map(|_| 0))
     }
 
-    /// In the automatic partitions, each slot has a lane of its own. In callers' partitions, sessions share lanes, and nodes and turns
-    /// divide the sequence.
-    fn lanes(&self, part: Part, slots: u32) -> Result<Lanes, Error> {
-        let node = part.node();
+    /// In the automatic partitions, nodes and parts divide the partitions; in callers' partitions, they divide the sequence.
+    fn lanes(&self, part: Part) -> Result<Lanes, Error> {
+        let (node, all) = (part.node(), Numbers { first: 0, count: SEQUENCES });
         let Some(partition) = self.partition else {
             let (workers, nodes) = (AUTOMATIC, node.count());
             let too_many_nodes = || Error::TooManyNodes { layout: NAME, workers, nodes };
-            let mut partitions = node.part_of(AUTOMATIC).ok_or_else(too_many_nodes)?;
-            partitions.first += AUTOMATIC;
-            let (partitions, sequences) = divided(part, partitions, Numbers { first: 0, count: SEQUENCES })?;
-            return Lanes::of_slots(&NAME, partitions, sequences, slots, most_steps(UNIT));
+            let partitions = node.part_of(AUTOMATIC).ok_or_else(too_many_nodes)?;
+            let (partitions, sequences) = part.of(partitions, all, &NAME)?;
+            // More would not make a session faster, and a lane's word would not fit into 64 bits.
+            let (first, count) = (AUTOMATIC + partitions.first, partitions.count.min(MOST_PARTITIONS));
+            return Ok(Lanes::shared(Numbers { first, count }, sequences, UNIT, true));
         };
         let (number, max) = (partition.into(), AUTOMATIC as i64 - 1);
         let first = u64::try_from(partition).ok().filter(|&partition| partition < AUTOMATIC);
         let first = first.ok_or(Error::SnoPart { part: "partition", number, max, made: false })?;
         let sequences = node.part_of(SEQUENCES).unwrap_or(Numbers { first: 0, count: 0 });
-        let (partitions, sequences) = divided(part, Numbers { first, count: 1 }, sequences)?;
+        let (partitions, sequences) = part.of(Numbers { first, count: 1 }, sequences, &NAME)?;
         Ok(Lanes::shared(partitions, sequences, UNIT, true))
     }
 
@@ -87,22 +87,12 @@ impl IdSource for SnoSource {
     }
 
     /// The lowest bit is the tick-tock bit.
-    fn time_bits(&self, unit: u64, drifts: u64) -> u64 {
-        unit << 1 | drifts & 1
+    fn time_bits(&self, unit: u64, steps_back: u64) -> u64 {
+        unit << 1 | steps_back & 1
     }
 
     #[inline]
     fn id(&self, time_bits: u64, bits: u64, metabyte: u8) -> Sno {
         Sno::of(time_bits, metabyte, bits as u32)
     }
-}
-
-/// Returns a part of a node's partitions and sequence numbers.
-fn divided(part: Part, partitions: Numbers, sequences: Numbers) -> Result<(Numbers, Numbers), Error> {
-    part.of(partitions, sequences, TURNS).ok_or(Error::TooFewIds {
-        layout: NAME,
-        workers: partitions.count,
-        sequences: sequences.count,
-        parts: TURNS,
-    })
 }

@@ -3,9 +3,11 @@
 use std::collections::HashSet;
 use std::sync::Mutex;
 
-use flake_core::ledger::claims::{Claim, Quota, quota};
-use flake_core::ledger::host::{Server, Shared, State};
-use flake_core::ledger::line::{BUILT_IN_LINES, CUSTOM_LINES, Line, MOST_LINES};
+use flake_core::ledger::host::Server;
+use flake_core::ledger::time::shared::Shared;
+use flake_core::ledger::time::state::State;
+use flake_core::ledger::words::claims::{Claim, Quota, quota};
+use flake_core::ledger::words::line::{BUILT_IN_LINES, CUSTOM_LINES, Line, MOST_LINES};
 use flake_core::{BUILTIN, IdSource, Layout, Node, Part, Place, SequenceRule, SnoSource, TURNS, built_in};
 
 /// The lanes of each layout that these tests make.
@@ -21,14 +23,11 @@ struct Memory {
 }
 
 impl Server for Memory {
-    fn now(&self) -> i64 {
+    fn clock(&self) -> i64 {
         0
     }
-    fn boot(&self) -> Option<u64> {
-        None
-    }
-    fn chance(&self) -> u32 {
-        1
+    fn steady(&self) -> i64 {
+        0
     }
     fn shared(&self) -> &Shared {
         &self.shared
@@ -44,14 +43,14 @@ impl Server for Memory {
 impl Memory {
     fn new(nodes: u32, turn: u32) -> Self {
         let lines = std::iter::repeat_with(Line::default).take(MOST_LINES).collect();
-        let part = Part::in_turn(Node::new(0, nodes).unwrap(), turn);
+        let part = Part::in_turn(Node::new(0, nodes).unwrap(), turn, 0);
         Self { shared: Shared::default(), lines, state: Mutex::default(), part }
     }
 
     /// A session of a database begins a generator. Returns its lines.
     fn claim<S: IdSource>(&self, source: S, database: u32) -> Option<Claim> {
-        let lanes = source.lanes(self.part, 122).unwrap();
-        Place::find(self, &source, lanes, 0, database).map(|place| place.claim)
+        let lanes = source.lanes(self.part).unwrap();
+        Place::find(self, &source, [lanes; 2], 0, database).map(|place| place.claim)
     }
 
     /// A database uses as many layouts as it can. Returns how many.
@@ -81,7 +80,7 @@ fn built_in_layouts_have_lines_whatever_databases_take() {
         let taken: u64 = (1..100).map(|database| memory.use_up(database)).sum();
         assert!((taken + 3) * LANES > ALL, "{taken}");
         let mut found = HashSet::new();
-        for layout in BUILTIN.iter().filter(|&layout| layout.lanes(memory.part, 122).is_ok()) {
+        for layout in BUILTIN.iter().filter(|&layout| layout.lanes(memory.part).is_ok()) {
             let claim = memory.claim(layout, 1000);
             assert!(claim.is_some(), "{} of {nodes} nodes", layout.name());
             let like = Layout::new("like", layout.epoch(), layout.tick_length(), layout.fields().to_vec(), layout.rule);
@@ -89,6 +88,7 @@ fn built_in_layouts_have_lines_whatever_databases_take() {
             found.insert(format!("{claim:?}"));
         }
         assert!(memory.claim(SnoSource { partition: Some(7) }, 1000).is_some());
+        assert!(memory.claim(SnoSource { partition: None }, 1000).is_some());
         assert!(found.len() > 12, "{nodes} nodes: {}", found.len());
         assert_eq!(memory.quota(1000).0, 0, "they count to no database");
     }
@@ -97,7 +97,7 @@ fn built_in_layouts_have_lines_whatever_databases_take() {
 /// Later versions can have more layouts.
 #[test]
 fn built_in_layouts_leave_lines_to_later_ones() {
-    let lanes = BUILTIN.iter().filter_map(|layout| layout.lanes(Memory::new(1, 0).part, 122).ok());
+    let lanes = BUILTIN.iter().filter_map(|layout| layout.lanes(Memory::new(1, 0).part).ok());
     let used: u64 = lanes.map(|lanes| lanes.count).sum();
     assert!(used + 4 * LANES <= BUILT_IN_LINES as u64, "{used}");
 }

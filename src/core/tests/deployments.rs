@@ -6,17 +6,13 @@ use std::fmt::Write;
 use std::path::PathBuf;
 
 use flake_core::{
-    Answer, BUILTIN, Error, Generator, IdSource, Lanes, Layout, Node, Numbers, OwnWords, Part, STEP, SnoSource, Start,
+    Answer, BUILTIN, Error, Generator, IdSource, Lanes, Layout, Node, Numbers, OwnWords, PARTS, Part, STEP, SnoSource,
     TURNS,
 };
 
 const NODES: [u32; 5] = [1, 8, 32, 128, 1024];
 /// The ones that the page shows.
 const SHOWN: [u32; 3] = [1, 32, 1024];
-/// Only the automatic partitions of sno divide the IDs of a server among connections.
-const CONNECTIONS: [u32; 3] = [100, 500, 2000];
-/// Server processes that have slots in addition to connections: the default of PostgreSQL 18. Earlier versions have 22.
-const OTHERS: u32 = 36;
 
 /// The beginning of 2026. Layouts whose time is over by then are not shown.
 const TODAY: i64 = 1_767_225_600_000_000;
@@ -28,9 +24,7 @@ struct Source {
     ends: i64,
     /// With more nodes, they would have too few IDs.
     most_nodes: u64,
-    lanes: Box<dyn Fn(Part, u32) -> Result<Lanes, Error>>,
-    /// For which numbers of connections the page shows it.
-    connections: &'static [u32],
+    lanes: Box<dyn Fn(Part) -> Result<Lanes, Error>>,
 }
 
 fn generating() -> impl Iterator<Item = &'static Layout> {
@@ -43,27 +37,22 @@ fn sources() -> Vec<Source> {
         tick: layout.tick_length(),
         ends: layout.ticks().end(),
         most_nodes: layout.workers(),
-        lanes: Box::new(move |part, slots| layout.lanes(part, slots)),
-        connections: &CONNECTIONS[..1],
+        lanes: Box::new(move |part| layout.lanes(part)),
     };
-    let of_sno = |name: &str, partition, most_nodes, connections| Source {
+    let of_sno = |name: &str, partition, most_nodes| Source {
         name: name.to_owned(),
         tick: SnoSource { partition }.ticks().length,
         ends: SnoSource { partition }.ticks().end(),
         most_nodes,
-        lanes: Box::new(move |part, slots| SnoSource { partition }.lanes(part, slots)),
-        connections,
+        lanes: Box::new(move |part| SnoSource { partition }.lanes(part)),
     };
-    let snos = [
-        of_sno("a session of `sno`", None, 1 << 15, &CONNECTIONS[..]),
-        of_sno("`sno` in a partition of the caller's", Some(7), 1 << 14, &CONNECTIONS[..1]),
-    ];
+    let snos = [of_sno("`sno`", None, 1 << 15), of_sno("`sno` in a partition of the caller's", Some(7), 1 << 13)];
     generating().map(of_layout).chain(snos).collect()
 }
 
-/// The lanes of the part that a node has in a turn.
-fn lanes_of(source: &Source, (id, nodes): (u32, u32), turn: u32, slots: u32) -> Result<Lanes, Error> {
-    (source.lanes)(Part::in_turn(Node::new(id, nodes).unwrap(), turn), slots)
+/// The lanes of one of a node's parts.
+fn lanes_of(source: &Source, (id, nodes): (u32, u32), number: u32) -> Result<Lanes, Error> {
+    (source.lanes)(Part::in_turn(Node::new(id, nodes).unwrap(), number % TURNS, number / TURNS))
 }
 
 fn end(numbers: Numbers) -> u64 {
@@ -72,16 +61,16 @@ fn end(numbers: Numbers) -> u64 {
 
 /// Checks that the workers and sequence numbers of each part follow those before it, and that all parts divide them alike.
 /// Returns the lanes of the first part, or None if no node has any.
-fn lanes(source: &Source, nodes: u32, slots: u32) -> Option<Lanes> {
-    let of = |(node, turn)| lanes_of(source, (node, nodes), turn, slots);
-    let mut all = (0..nodes).flat_map(|node| (0..TURNS).map(move |turn| (node, turn)));
+fn lanes(source: &Source, nodes: u32) -> Option<Lanes> {
+    let of = |(node, number)| lanes_of(source, (node, nodes), number);
+    let mut all = (0..nodes).flat_map(|node| (0..PARTS).map(move |number| (node, number)));
     let Ok(first) = of((0, 0)) else {
         assert!(all.all(|part| of(part).is_err()), "{} of {nodes} nodes", source.name);
         return None;
     };
     let mut before: Option<Lanes> = None;
-    for (node, turn) in all {
-        let own = of((node, turn)).unwrap();
+    for (node, number) in all {
+        let own = of((node, number)).unwrap();
         assert_eq!(Lanes { workers: own.workers, sequences: own.sequences, ..first }, own, "node {node} of {nodes}");
         assert_eq!((own.workers.count, own.sequences.count), (first.workers.count, first.sequences.count));
         let is_behind = before.replace(own).is_none_or(|before| {
@@ -116,14 +105,14 @@ fn check_lanes(name: &str, lanes: &Lanes, tick: u64) -> u64 {
 fn no_two_sessions_of_a_deployment_have_the_same_number() {
     let (mut deployments, mut parts) = (0, 0);
     for source in sources() {
-        for (nodes, connections) in NODES.into_iter().flat_map(|nodes| CONNECTIONS.map(|count| (nodes, count))) {
-            if let Some(lanes) = lanes(&source, nodes, connections + OTHERS) {
+        for nodes in NODES {
+            if let Some(lanes) = lanes(&source, nodes) {
                 deployments += 1;
-                parts += check_lanes(&source.name, &lanes, u64::from(nodes + connections));
+                parts += check_lanes(&source.name, &lanes, u64::from(nodes) + 100);
             }
         }
     }
-    assert!(deployments > 150, "{deployments}");
+    assert!(deployments > 50, "{deployments}");
     println!("{deployments} deployments, {parts} parts of steps");
 }
 
@@ -145,12 +134,12 @@ fn each_number_of_each_part_is_another_id() {
         let start = layout.epoch() + 1000 * layout.tick_length();
         for nodes in NODES.into_iter().filter(|&nodes| u64::from(nodes) <= layout.workers()) {
             let mut makers = vec![false; all as usize];
-            let of_node = |node| (0..TURNS).map(move |turn| (Node::new(node, nodes).unwrap(), turn));
-            for (node, turn) in (0..nodes).flat_map(of_node) {
-                let lanes = Lanes::new(layout, Part::in_turn(node, turn)).unwrap();
+            let of_node = |node| (0..PARTS).map(move |number| (Node::new(node, nodes).unwrap(), number));
+            for (node, number) in (0..nodes).flat_map(of_node) {
+                let part = Part::in_turn(node, number % TURNS, number / TURNS);
+                let lanes = Lanes::new(layout, part).unwrap();
                 let words = OwnWords::new(&lanes, layout.rule);
-                let begins = Start { free_from: start, resumed: None };
-                let generator = |lane| Generator::start(layout, &lanes, lane, begins);
+                let generator = |lane| Generator::start(layout, &lanes, lane, start);
                 // The lanes below the place of the first session would lose their IDs of the first step.
                 let mut own: Vec<_> = (0..lanes.count).collect();
                 own.sort_by_key(|&lane| lanes.place(lane, 1000, 0));
@@ -165,7 +154,7 @@ fn each_number_of_each_part_is_another_id() {
                     now = next.collect::<Vec<_>>().into_iter().flatten().min();
                 }
                 let of_lanes = lanes.count * lanes.size();
-                assert_eq!(of_part, of_lanes, "{} as {node:?} in turn {turn}", layout.name());
+                assert_eq!(of_part, of_lanes, "{} as {part:?}", layout.name());
                 made += of_part;
             }
         }
@@ -215,9 +204,9 @@ fn rounded(rate: u128) -> String {
     if number < 10.0 { format!("{number:.1}{name}") } else { format!("{number:.0}{name}") }
 }
 
-/// How many IDs a server's part has in a second, or a session of sno, emphasized if there are fewer than one in a step.
-fn cell(source: &Source, nodes: u32, connections: u32) -> String {
-    let Ok(lanes) = lanes_of(source, (0, nodes), 0, connections + OTHERS) else { return "–".to_owned() };
+/// How many IDs a server's part has in a second, emphasized if there are fewer than one in a step.
+fn cell(source: &Source, nodes: u32) -> String {
+    let Ok(lanes) = lanes_of(source, (0, nodes), 0) else { return "–".to_owned() };
     let rate = lanes.ids_per_second(source.tick);
     if 1_000_000 / rate.max(1) > u128::from(STEP) { format!("*{}*", rounded(rate)) } else { rounded(rate) }
 }
@@ -225,9 +214,9 @@ fn cell(source: &Source, nodes: u32, connections: u32) -> String {
 #[test]
 fn a_deployment_with_more_nodes_than_the_page_says_has_too_few_ids() {
     for source in sources() {
-        let (one_slot, most) = (1, source.most_nodes as u32);
-        assert!(lanes_of(&source, (most - 1, most), 3, one_slot).is_ok(), "{} as one of {most}", source.name);
-        assert!(lanes_of(&source, (most, most + 1), 3, one_slot).is_err(), "{} as one of more", source.name);
+        let most = source.most_nodes as u32;
+        assert!(lanes_of(&source, (most - 1, most), 7).is_ok(), "{} as one of {most}", source.name);
+        assert!(lanes_of(&source, (most, most + 1), 7).is_err(), "{} as one of more", source.name);
     }
 }
 
@@ -242,10 +231,7 @@ fn grouped(number: u64) -> String {
 fn table() -> String {
     let mut rows: Vec<(String, String)> = Vec::new();
     for source in sources().into_iter().filter(|source| source.ends > TODAY) {
-        let cells = SHOWN.map(|nodes| {
-            let cells: Vec<_> = source.connections.iter().map(|&count| cell(&source, nodes, count)).collect();
-            if cells.iter().all(|cell| cell == "–") { "–".to_owned() } else { cells.join(" · ") }
-        });
+        let cells = SHOWN.map(|nodes| cell(&source, nodes));
         let cells = format!("{} | {}", grouped(source.most_nodes), cells.join(" | "));
         match rows.iter_mut().find(|(_, others)| *others == cells) {
             Some((names, _)) => write!(names, ", {}", source.name).unwrap(),

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 
 use flake_core::{
     Answer, BUILTIN, Definition, Error, Field, Generator, IdSource, Lanes, Layout, Node, Numbers, OwnWords, Part,
-    Parts, SequenceRule, SnoSource, Start, built_in, is_always_built_in,
+    Parts, SequenceRule, SnoSource, built_in, is_always_built_in,
 };
 
 /// A generator, and the words that it takes from.
@@ -17,8 +17,7 @@ struct Session<'a> {
 impl<'a> Session<'a> {
     /// A session that begins above the tick that contains `now`.
     fn above(layout: &'a Layout, lanes: &Lanes, now: i64) -> Self {
-        let start = Start { free_from: now + 1, resumed: None };
-        let generator = Generator::start(layout, lanes, 0, start);
+        let generator = Generator::start(layout, lanes, 0, now + 1);
         Self { generator, words: OwnWords::new(lanes, layout.rule) }
     }
 
@@ -34,15 +33,7 @@ impl<'a> Session<'a> {
 /// All IDs of a worker in one lane and one step, as original generators have them.
 fn whole_worker(layout: &Layout, worker: u64) -> Lanes {
     let (workers, sequences) = (Numbers { first: worker, count: 1 }, Numbers { first: 0, count: layout.sequences() });
-    Lanes {
-        workers,
-        sequences,
-        count: 1,
-        steps: 1,
-        ids_per_step: layout.sequences(),
-        are_shared: true,
-        are_ordered: true,
-    }
+    Lanes { workers, sequences, count: 1, steps: 1, ids_per_step: layout.sequences(), are_ordered: true }
 }
 
 /// A built-in layout with another epoch, in milliseconds.
@@ -74,16 +65,15 @@ fn a_clock_that_steps_back_leaves_the_state() {
     let mut session = Session::above(layout, &whole_worker(layout, 67), 1640995199999 * 1000);
     assert_eq!(session.at(1640995200000), Answer::Issue(132271570944274432));
     assert_eq!(session.at(1640995200000), Answer::Issue(132271570944274433));
-    let behind = Answer::ClockBehind { until: 1640995200000 * 1000 };
+    // Before the generator began.
     for clock in [1640995199999 * 1000, 1540995199999 * 1000, i64::MIN] {
-        assert_eq!(session.next(clock), behind);
+        assert_eq!(session.next(clock), Answer::Closed { until: 1640995200000 * 1000 });
     }
     assert_eq!(session.at(1640995200000), Answer::Issue(132271570944274434));
     assert_eq!(session.at(1640995200001), Answer::Issue(132271570948468736));
     // It does not go back to a tick of its own either.
-    let progress = session.generator.progress();
-    assert_eq!(session.at(1640995200000), Answer::ClockBehind { until: 1640995200001 * 1000 });
-    assert_eq!(session.generator.progress(), progress);
+    assert_eq!(session.at(1640995200000), Answer::Behind { until: 1640995200001 * 1000 });
+    assert_eq!(session.at(1640995200001), Answer::Issue(132271570948468737));
 }
 
 #[test]
@@ -95,7 +85,7 @@ fn a_used_up_lane_waits_even_while_the_clock_goes_back() {
     let wait = Answer::Wait { until: 1640995200001 * 1000 };
     assert_eq!(session.at(1640995200000), wait);
     // The listing that is commonly copied stops waiting here, and issues this millisecond's IDs twice.
-    assert_eq!(session.at(1640995199999), Answer::ClockBehind { until: 1640995200000 * 1000 });
+    assert_eq!(session.at(1640995199999), Answer::Closed { until: 1640995200000 * 1000 });
     assert_eq!(session.at(1640995200000), wait);
     assert_eq!(session.at(1640995200001), Answer::Issue(132271570948468736));
     assert_eq!(session.generator.issued(), 4097);
@@ -167,7 +157,7 @@ fn a_generator_follows_the_trace_of_the_60_bit_id() {
     follows_but_for_the_sequence(layout, &ids);
     let second = 1700000000000 * 1000;
     // Here the original issues an ID of 1699999999 again.
-    assert_eq!(session.next(second - 1), Answer::ClockBehind { until: second + 1_000_000 });
+    assert_eq!(session.next(second - 1), Answer::Closed { until: second });
 }
 
 #[test]
@@ -191,7 +181,7 @@ fn nothing_is_issued_in_the_tick_of_creation() {
     let lanes = Lanes::new(layout, Part::whole(Node::new(0, 1).unwrap())).unwrap();
     let mut session = Session::above(layout, &lanes, 1700000000000 * 1000);
     let mut at = |unix_ms: i64| session.generator.next(unix_ms * 1000, &session.words, || 0);
-    assert_eq!(at(1700000000999), Answer::Wait { until: 1700000001000 * 1000 });
+    assert_eq!(at(1700000000999), Answer::Closed { until: 1700000001000 * 1000 });
     assert_eq!(session.generator.last_tick_start(), None);
     let mut at = |unix_ms: i64| session.generator.next(unix_ms * 1000, &session.words, || 0);
     assert!(matches!(at(1700000001000), Answer::Issue(_)));

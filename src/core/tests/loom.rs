@@ -5,11 +5,12 @@
 use std::sync::Mutex;
 
 use flake_core::horizon::{NONE, SlotTransactions, Snapshot};
-use flake_core::ledger::claims::{BUILT_IN, Claim, Counted, ServerWords, claim, reset};
-use flake_core::ledger::host::{Server, Shared, State};
-use flake_core::ledger::line::Line;
-use flake_core::ledger::window::SharedWindow;
-use flake_core::{Answer, Generator, Lanes, Layout, Node, Part, SequenceRule, Start, Window, built_in};
+use flake_core::ledger::host::Server;
+use flake_core::ledger::time::shared::Shared;
+use flake_core::ledger::time::state::State;
+use flake_core::ledger::words::claims::{BUILT_IN, Claim, Counted, ServerWords, claim};
+use flake_core::ledger::words::line::Line;
+use flake_core::{Answer, Generator, IdSource, Lanes, Layout, Node, Part, SequenceRule, SnoSource, built_in};
 use loom::model::Builder;
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicI64, Ordering, fence};
@@ -166,22 +167,6 @@ fn merged_transactions_are_not_missed() {
     }
 }
 
-#[test]
-fn a_window_that_is_read_is_one_that_was_written() {
-    let of = |era: u64| Window { from: era as i64, until: era as i64 + 10, skip: era as i64 + 20 };
-    let memory = move || {
-        let shared = SharedWindow::default();
-        shared.write(of(1), 1);
-        shared
-    };
-    let check = move |(), read: Option<(Window, u64)>| {
-        if let Some((window, era)) = read {
-            assert_eq!(window, of(era));
-        }
-    };
-    meet(memory, move |shared| shared.write(of(2), 2), SharedWindow::try_read, check);
-}
-
 /// A beginning of a tick of twitter.
 const TICK: i64 = 1_780_000_000_000_000;
 
@@ -194,14 +179,11 @@ struct Words {
 }
 
 impl Server for Words {
-    fn now(&self) -> i64 {
+    fn clock(&self) -> i64 {
         TICK
     }
-    fn boot(&self) -> Option<u64> {
-        None
-    }
-    fn chance(&self) -> u32 {
-        1
+    fn steady(&self) -> i64 {
+        0
     }
     fn shared(&self) -> &Shared {
         &self.shared
@@ -228,26 +210,19 @@ impl Words {
     fn new() -> Self {
         let (shared, lines) = (Shared::default(), vec![Line::default()]);
         let mut new = Self { shared, lines, state: Mutex::default(), claim: None };
-        let (key, ticks, rule) = (1, twitter().ticks(), SequenceRule::Reset);
+        let (key, rule) = (1, SequenceRule::Reset);
         let (lanes, database) = (one_lane(), BUILT_IN);
-        new.claim = claim(&new, &Counted { key, ticks, lanes, rule, database });
+        new.claim = claim(&new, &Counted { key, lanes, rule, database });
         new
     }
 
-    /// A session of an era makes an ID, as a session does that has read the clock before.
-    fn make(&self, era: u64) -> Option<u64> {
-        let start = Start { free_from: TICK, resumed: None };
-        let mut generator = Generator::start(twitter(), &one_lane(), 0, start);
-        match generator.next(TICK, &ServerWords::new(self, self.claim.unwrap(), era), || 0) {
+    /// A session of an era makes an ID of a tick that begins at its floor or later, as a session does that has read the clock before.
+    fn make(&self, era: u64, floor: i64) -> Option<u64> {
+        let mut generator = Generator::start(twitter(), &one_lane(), 0, floor);
+        match generator.next(TICK + 1000, &ServerWords::new(self, self.claim.unwrap(), era), || 0) {
             Answer::Issue(id) => Some(id),
             _ => None,
         }
-    }
-
-    /// Begins an era.
-    fn begin(&self, era: u64) {
-        reset(self, era);
-        self.shared.window.write(Window::ALL, era);
     }
 }
 
@@ -257,31 +232,66 @@ fn differ(one: Option<u64>, other: Option<u64>) {
 
 #[test]
 fn two_sessions_that_take_from_one_lane_take_different_ids() {
-    let make = |words: &Words| words.make(0);
+    let make = |words: &Words| words.make(0, TICK);
     meet(Words::new, make, make, |one, other| {
         differ(one, other);
         assert!(one.is_some() && other.is_some(), "a session that meets another one takes the next ID");
     });
 }
 
-/// The word is reset before the era is published, so nothing that was taken in the new era is taken again.
+/// flake_start_above begins an era, and then looks for transactions with a bound. A session that publishes its bound, and then compares
+/// the era, is seen, or makes no ID of the earlier era.
 #[test]
-fn sessions_of_a_new_era_take_different_ids() {
-    let begin = |words: &Words| {
-        words.begin(1);
-        words.make(1)
+fn a_session_of_an_earlier_era_is_seen_or_drops_its_ids() {
+    let memory = || {
+        let memory = (Words::new(), Memory::new());
+        memory.0.shared.begin_era(0);
+        memory
     };
-    let make = |words: &Words| if words.shared.window.era() == 1 { words.make(1) } else { None };
-    // A session of an earlier era has left the word behind.
-    let used = || {
+    let raise = |memory: &(Words, Memory)| {
+        memory.0.shared.begin_era(0);
+        fence(Ordering::SeqCst);
+        memory.1.slot.bound() != NONE
+    };
+    let make = |memory: &(Words, Memory)| {
+        let era = memory.0.shared.era();
+        let is_admitted = memory.1.make(TICK);
+        (era == 2 && is_admitted && memory.0.shared.era() == era).then(|| memory.0.make(era, TICK)).flatten()
+    };
+    meet(memory, raise, make, |is_seen, made| {
+        assert!(is_seen || made.is_none(), "an ID is made that nobody waits for");
+    });
+}
+
+/// Two sessions find that the clock has stepped back. The count increases once.
+#[test]
+fn two_sessions_that_step_back_toggle_the_bit_once() {
+    let lanes = SnoSource { partition: Some(7) }.lanes(Part::whole(Node::new(0, 1).unwrap())).unwrap();
+    let lanes = Lanes { count: 1, steps: 1, ids_per_step: 2, ..lanes };
+    let memory = move || {
         let words = Words::new();
-        words.lines[0].of(1).store(u64::MAX / 2, Ordering::SeqCst);
+        assert!(words.of_sno(&lanes, TICK + 8000).is_some());
         words
     };
-    for memory in [Words::new as fn() -> Words, used] {
-        meet(memory, begin, make, |one, other| {
-            differ(one, other);
-            assert!(one.is_some(), "the session of the new era finds a word that was reset");
-        });
+    let make = move |words: &Words| words.of_sno(&lanes, TICK);
+    meet(memory, make, make, |one, other| {
+        assert!(one.is_some() && one != other, "{one:?} and {other:?}");
+        assert!(one.is_some_and(|(is_toggled, _)| is_toggled));
+    });
+}
+
+impl Words {
+    /// Makes a sno at an instant, and goes back if that is possible. Returns its tick-tock bit and its sequence number.
+    fn of_sno(&self, lanes: &Lanes, now: i64) -> Option<(bool, u16)> {
+        let mut generator = Generator::start(SnoSource { partition: Some(7) }, lanes, 0, i64::MIN);
+        let words = ServerWords::new(self, self.claim.unwrap(), 0);
+        for _ in 0..3 {
+            match generator.next(now, &words, 0) {
+                Answer::Issue(sno) => return Some((sno.parts().tick_tock, sno.parts().sequence)),
+                Answer::Behind { .. } if generator.step_back(now, &words) => {}
+                _ => return None,
+            }
+        }
+        None
     }
 }

@@ -110,16 +110,20 @@ fn each_sno_belongs_to_its_node() {
         SnoParts { unit: anything >> 20, tick_tock: anything & 1 == 1, metabyte: anything as u8, partition, sequence }
             .pack()
     };
-    let automatic = |node| {
-        let Numbers { first, count } = SnoSource { partition: None }.lanes(Part::whole(node), 1).ok()?.workers;
-        Some(Numbers { first: first - CALLERS, count })
+    // A server uses some of them.
+    let automatic = |node: Node| {
+        let count = CALLERS / u64::from(node.count());
+        let all = Numbers { first: u64::from(node.id()) * count, count };
+        let used = SnoSource { partition: None }.lanes(Part::whole(node)).ok()?.workers;
+        assert!(used.first == CALLERS + all.first && used.count <= count);
+        Some(all)
     };
     let node_of_partition = |number, node| sno(CALLERS + number, number % 7).node_of(node);
     let left_over = check(CALLERS, counts(CALLERS).into_iter(), &automatic, &node_of_partition);
     assert!(left_over > CALLERS as usize, "{left_over} numbers are left over");
     for partition in [0, 7, CALLERS - 1] {
         let callers =
-            |node| Some(SnoSource { partition: Some(partition as i32) }.lanes(Part::whole(node), 1).ok()?.sequences);
+            |node| Some(SnoSource { partition: Some(partition as i32) }.lanes(Part::whole(node)).ok()?.sequences);
         let node_of_sequence = |number, node| sno(partition, number).node_of(node);
         let left_over = check(1 << 16, counts(1 << 16).into_iter(), &callers, &node_of_sequence);
         assert!(left_over > 1 << 16, "{left_over} numbers are left over");

@@ -1,7 +1,5 @@
 //! Parts: what the server of a node may use in a turn belongs to no other node or turn.
 
-use std::collections::HashSet;
-
 use flake_core::{
     BUILTIN, Error, Field, IdSource, Lanes, Layout, Node, Numbers, PARTS, Part, Parts, Reversal, Role, SequenceRule,
     SnoSource, TURNS, built_in,
@@ -13,8 +11,9 @@ fn node(id: u32, count: u32) -> Node {
     Node::new(id, count).unwrap()
 }
 
+/// The parts of a node in all turns of both generations.
 fn in_turns(node: Node) -> impl Iterator<Item = Part> {
-    (0..TURNS).map(move |turn| Part::in_turn(node, turn))
+    (0..PARTS).map(move |number| Part::in_turn(node, number % TURNS, number / TURNS))
 }
 
 /// A layout with this many bits for time, worker and sequence, in this order or with the sequence first.
@@ -51,15 +50,6 @@ fn generating() -> impl Iterator<Item = &'static Layout> {
     BUILTIN.iter().filter(|layout| layout.generates)
 }
 
-/// Into how many parts a layout divides what a node has.
-fn count_of_parts(layout: &Layout) -> u64 {
-    let is_a_worker = |field: &Field| matches!(field.role, Role::Worker { .. });
-    let mut fields = layout.fields().iter().filter(|field| !matches!(field.role, Role::Reserved { .. }));
-    let is_ordered = matches!(fields.next().unwrap().role, Role::Timestamp { reversed: Reversal::Never });
-    let has_eight = is_ordered && layout.fields().iter().any(is_a_worker) && layout.tick_length() <= 1_000_000;
-    if has_eight { 8 } else { 4 }
-}
-
 /// Checks that parts lie in what the node has, and that none overlaps those before it. They are in order, so each is behind
 /// the last one, or has sequence numbers behind those that the last one has of the same workers.
 fn follow_each_other(layout: &Layout, parts: impl Iterator<Item = Part>) {
@@ -81,17 +71,16 @@ fn follow_each_other(layout: &Layout, parts: impl Iterator<Item = Part>) {
 
 /// Returns how many parts there were.
 fn check(layout: &Layout, nodes: u32) -> usize {
-    let parts = count_of_parts(layout);
     let Ok(workers) = node(0, nodes).workers(layout) else {
-        let error = Part::in_turn(node(0, nodes), 1).numbers(layout).unwrap_err();
+        let error = Part::in_turn(node(0, nodes), 1, 0).numbers(layout).unwrap_err();
         assert!(matches!(error, Error::TooManyNodes { .. }), "{error:?}");
         return 0;
     };
     let whole = Part::whole(node(0, nodes)).numbers(layout);
     assert_eq!(whole, Ok((workers, Numbers { first: 0, count: layout.sequences() })));
-    if workers.count * layout.sequences() >= parts {
+    if workers.count * layout.sequences() >= PARTS.into() {
         follow_each_other(layout, (0..nodes).flat_map(|id| in_turns(node(id, nodes))));
-        return (nodes * TURNS) as usize;
+        return (nodes * PARTS) as usize;
     }
     for part in (0..nodes).flat_map(|id| in_turns(node(id, nodes))) {
         let error = part.numbers(layout).unwrap_err();
@@ -99,7 +88,7 @@ fn check(layout: &Layout, nodes: u32) -> usize {
             layout: layout.name().to_owned().into(),
             workers: workers.count,
             sequences: layout.sequences(),
-            parts: parts as u32,
+            parts: PARTS,
         };
         assert_eq!(error, of_error(layout));
         assert_eq!(Lanes::new(layout, part), Err(error));
@@ -156,26 +145,18 @@ fn an_id_of_a_part_is_an_id_of_its_node() {
     assert!(seen > 10_000, "{seen}");
 }
 
-/// The ledger compares these numbers.
 #[test]
-fn each_part_has_a_number_of_its_own() {
-    let mut numbers = HashSet::new();
-    for own in (0..5).map(|id| node(id, 5)) {
-        for part in in_turns(own) {
-            let (number, count) = part.number();
-            assert!(number < count && count == 5 * PARTS && numbers.insert(number), "{part:?}");
-            assert_eq!((number / PARTS, number % PARTS), (own.id(), part.turn()));
-        }
+fn a_part_knows_its_turn_and_its_generation() {
+    for (number, part) in (0..).zip(in_turns(node(3, 5))) {
+        assert_eq!((part.turn(), part.generation(), part.node()), (number % 4, number / 4, node(3, 5)));
     }
-    assert_eq!(numbers.len(), 20);
-    assert_eq!(Part::in_turn(node(3, 5), 6).turn(), 2);
+    assert_eq!((Part::whole(node(3, 5)).turn(), Part::whole(node(3, 5)).generation()), (0, 0));
+    assert_eq!(Part::in_turn(node(3, 5), 6, 3), Part::in_turn(node(3, 5), 2, 1));
 }
 
-/// So many that the number of their parts fits into 32 bits, and no more.
 #[test]
-fn the_number_of_a_part_does_not_overflow() {
+fn the_most_nodes_have_parts() {
     let most = 1 << 28;
-    assert_eq!(Part::in_turn(node(most - 1, most), 3).number(), ((1 << 31) - 5, 1 << 31));
     for (id, count) in [(0, most + 1), (7, 1 << 29), (0, u32::MAX), (u32::MAX - 1, u32::MAX)] {
         assert!(matches!(Node::new(id, count), Err(Error::NodeOutOfRange { .. })), "{id} of {count}");
     }
@@ -186,7 +167,7 @@ fn the_number_of_a_part_does_not_overflow() {
 
 /// How many IDs of a tick the sessions of a server can make, before lanes round it.
 fn ids(name: &str, nodes: u32) -> u64 {
-    let (part, layout) = (Part::in_turn(node(0, nodes), 1), built_in(name).unwrap());
+    let (part, layout) = (Part::in_turn(node(0, nodes), 1, 0), built_in(name).unwrap());
     let (workers, sequences) = part.numbers(layout).unwrap();
     let lanes = Lanes::new(layout, part).unwrap();
     let (all, used) = (workers.count * sequences.count, lanes.size() * lanes.count);
@@ -197,7 +178,7 @@ fn ids(name: &str, nodes: u32) -> u64 {
 }
 
 #[test]
-fn a_part_has_an_eighth_or_a_fourth_of_the_nodes_ids() {
+fn a_part_has_an_eighth_of_the_nodes_ids() {
     for (name, nodes, expected) in [
         ("twitter", 1, 524_288),
         ("twitter", 32, 16_384),
@@ -206,11 +187,10 @@ fn a_part_has_an_eighth_or_a_fourth_of_the_nodes_ids() {
         ("si", 32, 32),
         ("base64id", 1, 65_536),
         ("sonyflake", 1, 1 << 21),
-        // Layouts without workers, or whose IDs are not in the order of time, have four parts.
-        ("si_single", 1, 2048),
-        ("mastodon", 1, 16_384),
-        ("uniqueid", 1, 16_384),
-        ("seata", 1, 1 << 20),
+        ("si_single", 1, 1024),
+        ("mastodon", 1, 8192),
+        ("uniqueid", 1, 8192),
+        ("seata", 1, 1 << 19),
     ] {
         assert_eq!(ids(name, nodes), expected, "{name} as one of {nodes}");
     }
@@ -220,7 +200,7 @@ fn a_part_has_an_eighth_or_a_fourth_of_the_nodes_ids() {
 #[test]
 fn workers_are_divided_if_there_are_enough_and_else_the_sequence() {
     let numbers = |name, nodes| {
-        let part = Part::in_turn(node(nodes - 1, nodes), 2);
+        let part = Part::in_turn(node(nodes - 1, nodes), 2, 0);
         let (workers, sequences) = part.numbers(built_in(name).unwrap()).unwrap();
         [workers, sequences].map(|Numbers { first, count }| (first, count))
     };
@@ -230,8 +210,8 @@ fn workers_are_divided_if_there_are_enough_and_else_the_sequence() {
         ("twitter", 256, [(1020, 4), (1024, 512)]),
         ("twitter", 1024, [(1023, 1), (1024, 512)]),
         ("si", 1, [(8, 4), (0, 256)]),
-        ("si_single", 1, [(0, 1), (4096, 2048)]),
-        ("uniqueid", 256, [(1022, 1), (0, 64)]),
+        ("si_single", 1, [(0, 1), (2048, 1024)]),
+        ("uniqueid", 256, [(1020, 4), (16, 8)]),
     ] {
         assert_eq!(numbers(name, nodes), own, "{name} as one of {nodes}");
     }
@@ -239,29 +219,27 @@ fn workers_are_divided_if_there_are_enough_and_else_the_sequence() {
     let few = layout(1000, [40, 1, 2], true);
     let all = in_turns(node(0, 1)).map(|part| part.numbers(&few).unwrap());
     let all: Vec<_> = all.map(|(workers, sequences)| (workers.first, sequences.first)).collect();
-    assert_eq!(all, [(0, 0), (0, 1), (0, 2), (0, 3)]);
+    assert_eq!(all, [(0, 0), (0, 1), (0, 2), (0, 3), (1, 0), (1, 1), (1, 2), (1, 3)]);
 }
 
-/// Its sequence is divided among nodes and turns, and not among sessions.
+/// Its sequence is divided among nodes and parts.
 #[test]
-fn a_partition_of_a_caller_has_ids_for_many_nodes_and_sessions() {
-    let lanes = |nodes, turn, slots| {
-        let lanes = SnoSource { partition: Some(7) }.lanes(Part::in_turn(node(nodes - 1, nodes), turn), slots)?;
+fn a_partition_of_a_caller_has_ids_for_many_nodes() {
+    let lanes = |nodes, turn, generation| {
+        let lanes = SnoSource { partition: Some(7) }.lanes(Part::in_turn(node(nodes - 1, nodes), turn, generation))?;
         assert_eq!(lanes.workers, Numbers { first: 7, count: 1 });
-        Ok((lanes.sequences, lanes.are_shared))
+        Ok(lanes.sequences)
     };
-    for turn in 0..TURNS {
+    for (turn, generation) in (0..PARTS).map(|number| (number % TURNS, number / TURNS)) {
         let of = |nodes: u32| {
-            let count = u64::from((1 << 14) / nodes);
-            let first = u64::from(4 * (nodes - 1) + turn) * count;
-            Ok::<_, Error>((Numbers { first, count }, true))
+            let count = u64::from((1 << 13) / nodes);
+            Ok::<_, Error>(Numbers { first: u64::from(8 * (nodes - 1) + turn + 4 * generation) * count, count })
         };
-        assert_eq!(lanes(1, turn, 2000), of(1));
-        assert_eq!(lanes(32, turn, 1000), of(32));
-        assert_eq!(lanes(256, turn, 1000), of(256));
-        assert_eq!(lanes(16_384, turn, 1000), of(16_384), "one ID");
-        let error = lanes(16_385, turn, 1).unwrap_err();
-        assert!(matches!(error, Error::TooFewIds { workers: 1, sequences: 3, parts: 4, .. }), "{error:?}");
-        assert!(matches!(lanes(1 << 28, turn, 1), Err(Error::TooFewIds { sequences: 0, .. })));
+        for nodes in [1, 32, 256, 8192] {
+            assert_eq!(lanes(nodes, turn, generation), of(nodes));
+        }
+        let error = lanes(8193, turn, generation).unwrap_err();
+        assert!(matches!(error, Error::TooFewIds { workers: 1, sequences: 7, parts: 8, .. }), "{error:?}");
+        assert!(matches!(lanes(1 << 28, turn, generation), Err(Error::TooFewIds { sequences: 0, .. })));
     }
 }

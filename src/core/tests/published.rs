@@ -2,8 +2,7 @@
 
 use flake_core::horizon::Snapshot;
 use flake_core::horizon::published::{add, highest};
-use flake_core::ledger::bound::Bound;
-use flake_core::ledger::marks::{MAX_PUBLISHED, Marks, Published};
+use flake_core::ledger::lasting::record::{MAX_PUBLISHED, Published};
 use proptest::prelude::*;
 
 fn one(horizon: i64, next: u64) -> Published {
@@ -56,16 +55,6 @@ fn snapshots_of_all_ages_find_one_that_is_not_much_older() {
             assert!(newest - found <= 8 * age, "published every {every}, age {age}: {}", newest - found);
         }
     }
-}
-
-#[test]
-fn horizons_that_were_published_before_a_recall_do_not_count() {
-    let mut marks = Marks::default();
-    marks.published.push(one(10, 100));
-    marks.bind(Bound { recalls: 0, instant: 50, incarnation: 3 });
-    assert_eq!(marks.published.len(), 1);
-    marks.bind(Bound { recalls: 1, instant: 5, incarnation: 3 });
-    assert_eq!((marks.published.len(), marks.bound.recalls), (0, 1));
 }
 
 proptest! {

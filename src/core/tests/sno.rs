@@ -1,9 +1,11 @@
 //! sno compared with the original: parts, bytes, text, and the generator's state step by step.
 
+use std::cell::Cell;
+
 use flake_core::sno::UNIT;
 use flake_core::{
-    Answer, Error, Generator, IdSource, Lanes, Node, Numbers, Part, Progress, SequenceRule, Sno, SnoParts, SnoSource,
-    Start, Words,
+    Answer, Error, Generator, IdSource, Lanes, Node, Numbers, OwnWords, Part, SequenceRule, Sno, SnoParts, SnoSource,
+    Words,
 };
 use proptest::prelude::*;
 use serde::Deserialize;
@@ -14,31 +16,49 @@ const LAST: i64 = Sno::from_bytes([u8::MAX; 10]).instant();
 /// The lanes give the partition.
 const ANY: SnoSource = SnoSource { partition: None };
 
-/// All snos of these partitions and sequence numbers, in one step.
-fn in_one_step(partitions: Numbers, sequences: Numbers) -> Lanes {
-    Lanes::of_slots("sno", partitions, sequences, 1, 1).unwrap()
+/// All snos of these partitions and sequence numbers, in one lane with this many steps.
+fn in_steps(workers: Numbers, sequences: Numbers, steps: u64) -> Lanes {
+    let ids_per_step = workers.count * sequences.count / steps;
+    Lanes { workers, sequences, count: 1, steps, ids_per_step, are_ordered: true }
 }
 
-/// A generator that begins above the unit that contains `now`.
-fn above(lanes: &Lanes, now: i64) -> Generator<SnoSource> {
-    Generator::start(ANY, lanes, 0, Start { free_from: now + 1, resumed: None })
+/// A generator that begins above the unit that contains `now`, and its words.
+fn above(lanes: &Lanes, now: i64) -> (Generator<SnoSource>, OwnWords) {
+    (Generator::start(ANY, lanes, 0, now + 1), OwnWords::new(lanes, SequenceRule::Reset))
 }
 
-/// A lane of snos is its generator's alone, and has no word.
-struct NoWords;
-
-impl Words for NoWords {
-    fn load(&self, lane: u64) -> u64 {
-        panic!("the word of lane {lane} is asked for")
+/// Asks a generator, which goes back in time if it can. The clock shows the same when it is read again.
+fn ask(generator: &mut Generator<SnoSource>, words: &impl Words, now: i64, metabyte: u8) -> Answer<Sno> {
+    match generator.next(now, words, metabyte) {
+        Answer::Behind { .. } if generator.step_back(now, words) => generator.next(now, words, metabyte),
+        answer => answer,
     }
-    fn swap(&self, lane: u64, _: u64, _: u64) -> bool {
-        panic!("the word of lane {lane} is swapped")
+}
+
+/// The words of one lane of several servers, with the state of the original.
+struct State {
+    words: [Cell<u64>; 2],
+    steps_back: Cell<u64>,
+}
+
+impl Words for State {
+    fn load(&self, _: u64, bit: u64) -> u64 {
+        self.words[bit as usize].get()
+    }
+    fn swap(&self, _: u64, bit: u64, old: u64, new: u64) -> bool {
+        self.words[bit as usize].replace(new) == old
+    }
+    fn steps_back(&self) -> u64 {
+        self.steps_back.get()
+    }
+    fn step_back(&self, known: u64) -> bool {
+        self.steps_back.replace(known + 1) == known
     }
     fn are_current(&self) -> bool {
-        panic!("words are asked for")
+        true
     }
     fn rule(&self) -> SequenceRule {
-        panic!("a rule is asked for")
+        SequenceRule::Reset
     }
 }
 
@@ -157,28 +177,24 @@ proptest! {
     #[test]
     fn generators_never_repeat(steps in 1u64..9, jumps in prop::collection::vec((-40i64..60, 1usize..20), 1..200)) {
         let (partitions, sequences) = (Numbers { first: 40000, count: 2 }, Numbers { first: 10, count: 6 });
-        let lanes = Lanes::of_slots("sno", partitions, sequences, 1, steps).unwrap();
+        let lanes = in_steps(partitions, sequences, steps);
         let mut now = EPOCH + 4_000_000_000;
-        let mut generator = above(&lanes, now);
+        let (mut generator, words) = above(&lanes, now);
         let mut issued = std::collections::HashSet::new();
         for (jump, asked) in jumps {
             now += jump * 2_000;
             for _ in 0..asked {
-                match generator.next(now, &NoWords, 9) {
+                match ask(&mut generator, &words, now, 9) {
                     Answer::Issue(sno) => {
                         prop_assert!(issued.insert(sno), "{:?} twice", sno);
                         prop_assert!(sno.instant() <= now && now < sno.instant() + 4_000);
                         let parts = sno.parts();
                         prop_assert!((40000..40002).contains(&parts.partition) && (10..16).contains(&parts.sequence));
                     }
-                    Answer::Wait { until } | Answer::Ahead { until } | Answer::ClockBehind { until } => {
+                    Answer::Exhausted | Answer::Dropped => prop_assert!(false),
+                    Answer::Wait { until } | Answer::Ahead { until } | Answer::Behind { until } | Answer::Closed { until } => {
                         prop_assert!(until > now);
-                        // At that instant, the generator makes an ID, waits for the next unit, or keeps pace in this one.
-                        let mut later = generator.clone();
-                        let answer = later.next(until, &NoWords, 9);
-                        prop_assert!(matches!(answer, Answer::Issue(_) | Answer::Wait { .. } | Answer::Ahead { .. }), "{:?}", answer);
                     }
-                    Answer::Outside { .. } | Answer::Exhausted | Answer::Dropped => prop_assert!(false),
                 }
             }
         }
@@ -209,97 +225,126 @@ fn generators_follow_the_traces_of_the_original() {
     for trace in traces {
         let [first, last] = trace.sequences;
         let partition = Numbers { first: trace.partition, count: 1 };
-        let lanes = in_one_step(partition, Numbers { first, count: last - first + 1 });
-        // The original continues within the highest unit. Here a successor does not, so this generator makes these snos again.
+        let count = last - first + 1;
+        let lanes = in_steps(partition, Numbers { first, count }, 1);
         let used = if trace.sequence == 0 { 0 } else { trace.sequence - first + 1 };
-        let highest = EPOCH + trace.highest as i64 * UNIT;
-        let progress = Progress {
-            start: if used == 0 { highest } else { highest - UNIT },
-            stepped_back_from: EPOCH + trace.left_behind as i64 * UNIT,
-            drifts: trace.drifts,
-        };
-        let start = Start { free_from: i64::MIN, resumed: Some(progress) };
-        let mut generator = Generator::start(ANY, &lanes, 0, start);
-        for _ in 0..used {
-            assert!(matches!(generator.next(highest, &NoWords, 0), Answer::Issue(_)), "{}", trace.name);
+        let bit = (trace.drifts & 1) as usize;
+        let state = State { words: Default::default(), steps_back: Cell::new(trace.drifts) };
+        state.words[bit].set(trace.highest * count + used);
+        if trace.left_behind > 0 {
+            state.words[1 - bit].set((trace.left_behind + 1) * count);
         }
+        let mut generator = Generator::start(ANY, &lanes, 0, i64::MIN);
         for TraceStep(clock, metabyte, hex, highest, left_behind, drifts, sequence) in trace.steps {
             let (final_reading, waiting) = clock.split_last().unwrap();
             for unit in waiting {
-                let answer = generator.next(EPOCH + *unit as i64 * 4_000, &NoWords, metabyte);
+                let answer = ask(&mut generator, &state, EPOCH + *unit as i64 * UNIT, metabyte);
                 assert!(!matches!(answer, Answer::Issue(_)), "{}: {answer:?} at {unit}", trace.name);
             }
-            let answer = generator.next(EPOCH + *final_reading as i64 * 4_000, &NoWords, metabyte);
+            let answer = ask(&mut generator, &state, EPOCH + *final_reading as i64 * UNIT, metabyte);
             let wanted = Sno::from_bytes(bytes(&hex));
             assert_eq!(answer, Answer::Issue(wanted), "{}", trace.name);
-            let Progress { start, stepped_back_from, drifts: drifted, .. } = generator.progress();
-            let units = [start, stepped_back_from].map(|start| ((start - EPOCH) / UNIT) as u64);
-            assert_eq!((units, drifted), ([highest, left_behind], drifts), "{}", trace.name);
+            let drifted = state.steps_back.get();
+            let unit = |bit: u64| state.words[(bit & 1) as usize].get().saturating_sub(1) / count;
+            assert_eq!(
+                ([unit(drifted), unit(drifted + 1)], drifted),
+                ([highest, left_behind], drifts),
+                "{}",
+                trace.name
+            );
             assert_eq!(u64::from(wanted.parts().sequence), sequence, "{}", trace.name);
         }
     }
 }
 
-/// The words do not say how far a lane of snos is taken, so the successor of a generator begins in a later unit. If the clock has
-/// stepped back, the successor goes back like the generator before it.
+/// The clock steps back twice, the second time to before the first step. Snos with the other bit were made there.
 #[test]
-fn a_successor_leaves_the_rest_of_the_unit() {
-    let lanes = in_one_step(Numbers { first: 0x8000, count: 1 }, Numbers { first: 0, count: 9 });
+fn snos_go_back_once_until_the_clock_has_passed_where_they_were() {
+    let lanes = in_steps(Numbers { first: 0x8000, count: 1 }, Numbers { first: 0, count: 9 }, 1);
     let noon = EPOCH + 1_000 * UNIT;
-    let mut generator = above(&lanes, noon - 10 * UNIT);
-    assert!(matches!(generator.next(noon, &NoWords, 0), Answer::Issue(_)));
-    let resumed = Some(generator.progress());
-    let successor = || Generator::start(ANY, &lanes, 0, Start { free_from: i64::MIN, resumed });
-    let parts = |answer: Answer<Sno>| match answer {
-        Answer::Issue(sno) => sno.parts(),
+    let (mut generator, words) = above(&lanes, noon - 20 * UNIT);
+    let mut at = |units: i64| match ask(&mut generator, &words, noon + units * UNIT, 0) {
+        Answer::Issue(sno) => Ok(sno.parts().tick_tock),
+        Answer::Behind { until } => Err((until - noon) / UNIT),
         answer => panic!("{answer:?}"),
     };
-    let mut next = successor();
-    assert_eq!(next.next(noon + UNIT - 1, &NoWords, 0), Answer::Wait { until: noon + UNIT });
-    assert!(!parts(next.next(noon + UNIT, &NoWords, 0)).tick_tock);
-    let mut back = successor();
-    assert!(parts(back.next(noon - UNIT, &NoWords, 0)).tick_tock);
-    assert!(parts(back.next(noon, &NoWords, 0)).tick_tock);
-    // The unit that the first generator stepped back from has not passed.
-    assert_eq!(back.next(noon - UNIT, &NoWords, 0), Answer::ClockBehind { until: noon });
+    assert_eq!([at(0), at(-5), at(-4)], [Ok(false), Ok(true), Ok(true)]);
+    assert_eq!(at(-6), Err(-4), "the other bit was used up to noon");
+    assert_eq!([at(0), at(1)], [Ok(true), Ok(true)]);
+    assert_eq!([at(-1), at(-2)], [Err(1), Err(1)], "the other bit was used at noon");
+    assert_eq!([at(5), at(1)], [Ok(true), Ok(false)]);
+}
+
+/// A session that was stopped has read an earlier time, and another one has made a sno meanwhile. A fresh reading shows that the
+/// clock has not stepped back.
+#[test]
+fn a_stale_reading_is_no_step_back() {
+    let lanes = in_steps(Numbers { first: 0x8000, count: 1 }, Numbers { first: 0, count: 9 }, 1);
+    let noon = EPOCH + 1_000 * UNIT;
+    let (mut one, words) = above(&lanes, noon - 20 * UNIT);
+    let mut other = one.clone();
+    assert!(matches!(other.next(noon, &words, 0), Answer::Issue(_)));
+    assert!(matches!(one.next(noon - 1, &words, 0), Answer::Behind { .. }));
+    assert!(!one.step_back(noon, &words), "the reading is in the unit of the word");
+    assert!(one.step_back(noon - 1, &words), "the clock has stepped back");
+    assert_eq!(words.steps_back(), 1);
+    // The other session has found the same; the count is increased once.
+    assert!(matches!(other.next(noon - 1, &words, 0), Answer::Issue(_)));
+    assert_eq!(words.steps_back(), 1);
+}
+
+/// Sessions have lanes of their own. In one of them, the other bit was used in a later unit.
+#[test]
+fn all_lanes_decide_whether_snos_go_back() {
+    let lanes = Lanes { count: 2, ..in_steps(Numbers { first: 0x8000, count: 2 }, Numbers { first: 0, count: 8 }, 1) };
+    let lanes = Lanes { ids_per_step: 8, ..lanes };
+    let (noon, words) = (EPOCH + 1_000 * UNIT, OwnWords::new(&lanes, SequenceRule::Reset));
+    let mut sessions = [0, 1].map(|lane| Generator::start(ANY, &lanes, lane, noon - 20 * UNIT));
+    let mut at = |lane: usize, units: i64| match ask(&mut sessions[lane], &words, noon + units * UNIT, 0) {
+        Answer::Issue(sno) => Ok(sno.parts().tick_tock),
+        Answer::Behind { .. } => Err(()),
+        answer => panic!("{answer:?}"),
+    };
+    assert_eq!([at(0, 3), at(0, 1)], [Ok(false), Ok(true)]);
+    assert_eq!([at(1, 2), at(1, 1)], [Ok(true), Err(())]);
+    assert_eq!(words.steps_back(), 1);
 }
 
 #[test]
 fn partitions_of_a_lane_are_used_one_after_the_other() {
-    let lanes = in_one_step(Numbers { first: 0x8000, count: 2 }, Numbers { first: 0, count: 65536 });
-    let mut generator = above(&lanes, EPOCH);
-    assert_eq!(generator.next(EPOCH + 3_999, &NoWords, 0), Answer::Wait { until: EPOCH + 4_000 });
-    let ids: Vec<Answer<Sno>> = (0..131_072).map(|_| generator.next(EPOCH + 4_000, &NoWords, 0)).collect();
+    let lanes = in_steps(Numbers { first: 0x8000, count: 2 }, Numbers { first: 0, count: 65536 }, 1);
+    let (mut generator, words) = above(&lanes, EPOCH);
+    assert_eq!(generator.next(EPOCH + 3_999, &words, 0), Answer::Closed { until: EPOCH + 4_000 });
+    let ids: Vec<Answer<Sno>> = (0..131_072).map(|_| generator.next(EPOCH + 4_000, &words, 0)).collect();
     let part = |answer: &Answer<Sno>| match answer {
         Answer::Issue(sno) => (sno.parts().partition, sno.parts().sequence),
         other => panic!("{other:?}"),
     };
     assert_eq!(ids.iter().map(part).collect::<std::collections::HashSet<_>>().len(), 131_072);
     assert_eq!((part(&ids[65_535]), part(&ids[65_536])), ((0x8000, 65535), (0x8001, 0)));
-    assert_eq!(generator.next(EPOCH + 4_000, &NoWords, 0), Answer::Wait { until: EPOCH + 8_000 });
-    assert!(matches!(generator.next(i64::MAX, &NoWords, 0), Answer::Exhausted));
-    assert!(matches!(generator.next(i64::MIN, &NoWords, 0), Answer::ClockBehind { .. }));
+    assert_eq!(generator.next(EPOCH + 4_000, &words, 0), Answer::Wait { until: EPOCH + 8_000 });
+    assert!(matches!(generator.next(i64::MAX, &words, 0), Answer::Exhausted));
 }
 
 #[test]
 fn no_sno_is_made_after_the_last_unit() {
-    let lanes = in_one_step(Numbers { first: 7, count: 1 }, Numbers { first: 0, count: 9 });
-    let mut generator = above(&lanes, LAST - UNIT);
+    let lanes = in_steps(Numbers { first: 7, count: 1 }, Numbers { first: 0, count: 9 }, 1);
+    let (mut generator, words) = above(&lanes, LAST - UNIT);
     let last = Sno::max_at(LAST).unwrap();
     assert!(
-        matches!(generator.next(LAST + UNIT - 1, &NoWords, 0), Answer::Issue(sno) if sno.instant() == last.instant())
+        matches!(generator.next(LAST + UNIT - 1, &words, 0), Answer::Issue(sno) if sno.instant() == last.instant())
     );
-    assert_eq!(generator.next(LAST + UNIT, &NoWords, 0), Answer::Exhausted);
-    assert!(matches!(generator.next(LAST + UNIT - 1, &NoWords, 0), Answer::Issue(_)));
+    assert_eq!(generator.next(LAST + UNIT, &words, 0), Answer::Exhausted);
+    assert!(matches!(generator.next(LAST + UNIT - 1, &words, 0), Answer::Issue(_)));
 }
 
 #[test]
 fn automatic_partitions_are_above_those_of_callers() {
     let whole = |id, count| Part::whole(Node::new(id, count).unwrap());
-    let automatic = |id, count| SnoSource { partition: None }.lanes(whole(id, count), 122).unwrap().workers;
-    assert_eq!(automatic(0, 1), Numbers { first: 32_768, count: 32_768 });
-    assert_eq!(automatic(3, 4), Numbers { first: 57_344, count: 8_192 });
-    let of_caller = |partition| SnoSource { partition: Some(partition) }.lanes(whole(0, 1), 122);
+    let automatic = |id, count| SnoSource { partition: None }.lanes(whole(id, count)).unwrap().workers;
+    assert_eq!(automatic(0, 1), Numbers { first: 32_768, count: 4096 });
+    assert_eq!(automatic(3, 4), Numbers { first: 57_344, count: 4096 });
+    let of_caller = |partition| SnoSource { partition: Some(partition) }.lanes(whole(0, 1));
     assert_eq!(of_caller(32_767).unwrap().workers, Numbers { first: 32_767, count: 1 });
     for partition in [-1, 32_768] {
         assert!(matches!(of_caller(partition), Err(Error::SnoPart { max: 32_767, .. })), "{partition}");
@@ -308,4 +353,5 @@ fn automatic_partitions_are_above_those_of_callers() {
     assert!(key(None) != key(Some(0)) && key(Some(0)) != key(Some(1)), "each partition must have a key of its own");
     let [words, others] = [0, 32_767].map(|partition| SnoSource { partition: Some(partition) }.words());
     assert_eq!(words, others, "there are too many partitions of callers to have words each");
+    assert_ne!(words, SnoSource { partition: None }.words());
 }

@@ -14,9 +14,7 @@ use crate::postgres::memory::push;
 use crate::postgres::queries::Queries;
 use crate::postgres::relation;
 use crate::postgres::timestamptz::to_text;
-
-/// In microseconds: clocks of other servers are not so far ahead.
-const FAR: i64 = 3_600_000_000;
+use crate::settings;
 
 /// The name of table $1 and an index that finds the greatest value of its column $2, with operators of family $3, if the caller may
 /// read the column and no policy hides rows.
@@ -33,14 +31,15 @@ const READABLE: &CStr = c"
 
 /// Looks for keys that are far ahead of the clock, in columns whose default makes IDs.
 pub fn greatest(uses: &Uses, now: i64) -> Finding {
-    let ledger = ledger::status().and_then(|status| status.ledger);
-    let next = ledger.map_or(now, |ledger| ledger.time.next_free(now).max(now));
+    // IDs of servers whose clocks were ahead are not further ahead.
+    let furthest =
+        now.saturating_add(ledger::status().map_or(0, |status| status.lead)).saturating_add(settings::max_lead());
     let (mut looked_at, mut ahead) = (0, Vec::new());
     Queries::run(|queries| {
         for ((table, number), layout) in uses.made() {
             check_for_interrupts!();
             let Some(layout) = known(layout.as_bytes()) else { continue };
-            let Ok(bound) = layout.min_at(next.saturating_add(FAR)) else { continue };
+            let Ok(bound) = layout.min_at(furthest) else { continue };
             let arguments = [
                 (pg_sys::OIDOID, table.into()),
                 (pg_sys::INT2OID, number.into()),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use flake_core::ledger::claims::Quota;
+use flake_core::ledger::words::claims::Quota;
 use flake_core::sno::NAME;
 use flake_core::{BUILTIN, IdSource, Lanes, Layout, Node, Part, STEP, SnoSource, Ticks};
 
@@ -12,7 +12,6 @@ use super::uses::Uses;
 use crate::error::{Error, listed};
 use crate::layouts::custom;
 use crate::postgres::memory::{collected, push, require};
-use crate::postgres::slot;
 use crate::postgres::timestamptz::to_text;
 use crate::session::stores::{LAYOUTS, SNOS, each};
 
@@ -38,7 +37,7 @@ impl Source {
         Self {
             ticks: source.ticks(),
             last_ordered,
-            lanes: Box::new(move |node| source.lanes(Part::in_turn(node, 0), slot::count())),
+            lanes: Box::new(move |node| source.lanes(Part::in_turn(node, 0, 0))),
         }
     }
 

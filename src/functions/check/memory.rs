@@ -1,63 +1,79 @@
 //! Checks of shared memory: the ledger, and the version of the library that has created it.
 
-use flake_core::ledger::state::Ledger;
+use flake_core::ledger::time::grant::{AHEAD, FAR};
+use pgrx::Spi;
+use pgrx::spi::SpiError;
 
 use super::finding::Finding;
-use crate::ledger;
-use crate::postgres::timestamptz::to_text;
+use crate::ledger::{self, Status};
+use crate::settings;
 
-/// By how many microseconds a mark may be ahead of the clock. While IDs are made, it is a few seconds ahead.
-const AHEAD: i64 = 10_000_000;
-
-/// Finds used time ahead of the clock, which shows that the clock was ahead.
-pub fn marks(ledger: Option<&Ledger>, now: i64) -> Finding {
+/// Finds IDs that lead the clock, or would lead it after a restart.
+pub fn marks(status: &Status, now: i64) -> Finding {
     if let Some(error) = ledger::file_error() {
         let Finding { ok, detail, hint } = Finding::from(&error);
         return Finding { ok, detail: format!("No IDs can be made: {error}. {detail}"), hint };
     }
-    let Some(ledger) = ledger else { return Finding::fine("No ID has been made since the server started.") };
-    let time = to_text;
-    let next = ledger.time.next_free(now);
-    if next.saturating_sub(now) > AHEAD {
+    let Some(ledger) = status.ledger else { return Finding::fine("No ID has been made since the server started.") };
+    let lead = status.lead.max(ledger.reserved.end().saturating_sub(now).saturating_sub(AHEAD));
+    let by = lead.max(0) / 1_000_000;
+    if lead < FAR {
+        return Finding::fine(format!("IDs lead the clock by {by} seconds."));
+    }
+    let detail =
+        format!("IDs lead the clock by {by} seconds, or will after a restart, because it was ahead or is behind.");
+    let hint = if lead > settings::max_lead() {
+        "That is more than flake.max_lead, so no IDs are made. Check the clock. If it is right, a superuser can call \
+         flake_accept_clock() in each database; see docs/how-to/runbook.md."
+    } else {
+        "Check the clock. If it is right, the lead shrinks by itself, or a superuser can call flake_accept_clock() in each \
+         database; see docs/how-to/runbook.md."
+    };
+    Finding::wrong(detail, hint)
+}
+
+/// Checks that `pg_upgrade` keeps what is reserved in this database.
+pub fn upgrade() -> Finding {
+    let (page, kept) = match ledger::reserved() {
+        Err(error) => return Finding::from(&error),
+        Ok(None) => return Finding::fine("This database has no record."),
+        Ok(Some((page, kept))) => (page, kept),
+    };
+    if kept.is_none_or(|kept| kept.number() != page.number()) {
         return Finding::wrong(
-            format!(
-                "The clock was ahead, and time has been used until {}, which is in {} seconds; until then flake_next makes no IDs.",
-                time(next),
-                (next - now) / 1_000_000
-            ),
-            "Check the clock. If it is right now, a superuser can call flake_accept_clock(); see docs/how-to/runbook.md.",
+            "The last value of sequence \"flake_mark\" or of its copy is not the one that flake has set, and pg_upgrade would keep it.",
+            "Make an ID in this database before pg_upgrade.",
         );
     }
-    let skipped: Vec<_> = ledger
-        .time
-        .used_ahead(now)
-        .into_iter()
-        .filter(|(_, until)| until - now > AHEAD)
-        .map(|(from, until)| format!("{} to {}", time(from), time(until)))
-        .collect();
-    if skipped.is_empty() {
-        return Finding::fine("No time ahead of the clock has been used.");
+    let roles = writers();
+    if roles.is_empty() {
+        return Finding::fine("pg_upgrade keeps which time was used.");
     }
     Finding::wrong(
         format!(
-            "The clock was ahead, and has used the time from {}; no IDs are made in it again.",
-            skipped.join(", from ")
+            "These roles can set the sequences by which pg_upgrade keeps which time was used: {}.",
+            roles.join(", ")
         ),
-        "Expect no IDs during that time, and check the clock; see docs/how-to/runbook.md.",
+        "Revoke UPDATE on the sequences of schema flake_internal.",
     )
 }
 
-/// Checks that the values which `pg_upgrade` keeps reach as far as this database's marks.
-pub fn upgrade() -> Finding {
-    match ledger::used_until() {
-        Err(error) => Finding::from(&error),
-        Ok(None) => Finding::fine("This database has no marks."),
-        Ok(Some((until, taken))) if taken >= Some(until) => Finding::fine("pg_upgrade keeps the high-water mark."),
-        Ok(Some((until, _))) => Finding::wrong(
-            format!("IDs of this database reach up to {}, which pg_upgrade would not take along.", to_text(until)),
-            "Make an ID in this database before pg_upgrade. If flake_next raises an error, wait until it makes IDs.",
-        ),
-    }
+/// The roles other than superusers and predefined ones that may change the sequences.
+fn writers() -> Vec<String> {
+    let query = "
+        SELECT r.rolname::pg_catalog.text FROM pg_catalog.pg_roles r
+        WHERE NOT r.rolsuper AND NOT pg_catalog.starts_with(r.rolname::pg_catalog.text, 'pg_') AND EXISTS (
+            SELECT FROM pg_catalog.pg_class c
+            WHERE c.relkind OPERATOR(pg_catalog.=) 'S' AND c.relnamespace OPERATOR(pg_catalog.=) 'flake_internal'::pg_catalog.regnamespace
+              AND c.relowner OPERATOR(pg_catalog.<>) r.oid AND pg_catalog.has_sequence_privilege(r.oid, c.oid, 'UPDATE'))
+        ORDER BY 1 LIMIT 5";
+    Spi::connect(|client| {
+        client.select(query, None, &[])?.map(|row| row.get(1)).collect::<Result<Vec<Option<String>>, SpiError>>()
+    })
+    .unwrap_or_else(|error| pgrx::error!("{error}"))
+    .into_iter()
+    .flatten()
+    .collect()
 }
 
 /// Checks which version of the library has created the shared memory.

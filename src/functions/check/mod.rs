@@ -39,7 +39,7 @@ fn flake_check() -> TableIterator<
         ("end of layouts", uses.known(layouts.ends(clock::now()))),
         ("layouts", uses.columns()),
         ("greatest keys", ahead::greatest(&uses, clock::now())),
-        ("marks", status.as_ref().map_or_else(unknown, |status| marks(status.ledger.as_ref(), clock::now()))),
+        ("marks", status.as_ref().map_or_else(unknown, |status| marks(status, clock::now()))),
         ("pg_upgrade", status.as_ref().map_or_else(unknown, |_| upgrade())),
         ("library", library()),
         ("keys", keys::secrets(&uses.keys)),

@@ -11,7 +11,7 @@ mod key;
 mod statements;
 mod switch;
 
-use flake_core::ledger::part_time::FAR;
+use flake_core::ledger::time::grant::FAR;
 use flake_core::{BUILTIN, Error as CoreError, Layout, Remedy};
 use pgrx::PgSqlErrorCode::*;
 use pgrx::prelude::*;

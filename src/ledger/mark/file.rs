@@ -5,8 +5,7 @@ use std::fs::{File, OpenOptions, remove_file, rename};
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::fs::FileExt;
 
-use flake_core::ledger::host::{FILE as SIZE, HALF};
-use flake_core::ledger::note::NOTE;
+use flake_core::ledger::lasting::file::{FILE as SIZE, HALF};
 use pgrx::PgSqlErrorCode::*;
 
 use crate::error::Error;
@@ -32,26 +31,13 @@ pub fn read() -> Result<Option<Vec<u8>>, Error> {
     }
 }
 
-/// Writes one half and flushes it. Returns false if the file does not exist.
+/// Writes to the beginning of one half, and flushes that. Returns false if the file does not exist.
 pub fn write(half: usize, bytes: &[u8]) -> Result<bool, Error> {
-    change(|file| {
+    let write = |file: File| {
         file.write_all_at(bytes, (half * HALF) as u64)?;
         if is_fsync_on() { file.sync_data() } else { Ok(()) }
-    })
-}
-
-/// Writes the exit note.
-pub fn note(bytes: &[u8; NOTE]) -> Result<(), Error> {
-    // A file that was cut off must not be extended by the note.
-    change(
-        |file| if file.metadata()?.len() == SIZE as u64 { file.write_all_at(bytes, 2 * HALF as u64) } else { Ok(()) },
-    )?;
-    Ok(())
-}
-
-/// Opens the file and calls `act`. Returns false if the file does not exist.
-fn change(act: impl FnOnce(File) -> io::Result<()>) -> Result<bool, Error> {
-    match OpenOptions::new().write(true).open(FILE).and_then(act) {
+    };
+    match OpenOptions::new().write(true).open(FILE).and_then(write) {
         Ok(()) => Ok(true),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
         Err(error) => Err(file_error("write", &error)),
@@ -74,12 +60,6 @@ pub fn replace(bytes: &[u8]) -> Result<(), Error> {
         let _ = remove_file(NEW_FILE);
         file_error("write", &error)
     })
-}
-
-/// Returns an identifier of this run of the operating system, if the system has one.
-pub fn boot() -> Option<u64> {
-    let id = std::fs::read("/proc/sys/kernel/random/boot_id").ok()?;
-    (!id.is_empty()).then(|| twox_hash::XxHash3_64::oneshot(&id))
 }
 
 fn file_error(operation: &str, error: &io::Error) -> Error {

@@ -31,10 +31,8 @@ SELECT obj_description(oid, 'pg_extension') FROM pg_extension WHERE extname = 'f
 LOAD 'flake';
 SELECT name, setting, unit, context, vartype, min_val, max_val, boot_val, short_desc, extra_desc
 FROM pg_settings WHERE name LIKE 'flake.%' ORDER BY name \gx
-SET flake.max_clock_wait = '5s';
-SHOW flake.max_clock_wait;
-RESET flake.max_clock_wait;
-SET flake.max_clock_weight = '5s';
+SET flake.max_lead = '5s';
+SET flake.max_leap = '5s';
 SET flake.node_id = 1;
 
 -- Anyone may make and read IDs; the extension can live in any schema.

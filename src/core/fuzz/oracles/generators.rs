@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use flake_core::{Answer, Generator, Lanes, Layout, Node, OwnWords, Part, Start};
+use flake_core::{Answer, Generator, Lanes, Layout, Node, OwnWords, PARTS, Part, TURNS};
 
 use super::choices::Choices;
 
@@ -14,8 +14,8 @@ pub fn never_repeat(layout: &Layout, other: &Layout, choices: &mut Choices<'_>) 
     // All of them are divided into parts, or none.
     let are_whole = choices.flag();
     let parts = places.map(|(number, _)| {
-        let (node, turn) = (Node::new(number % nodes, nodes).unwrap(), number / nodes);
-        if are_whole { Part::whole(node) } else { Part::in_turn(node, turn) }
+        let (node, part) = (Node::new(number % nodes, nodes).unwrap(), number / nodes % PARTS);
+        if are_whole { Part::whole(node) } else { Part::in_turn(node, part % TURNS, part / TURNS) }
     });
     let lanes = parts.map(|part| Lanes::new(layout, part));
     let [Ok(one), Ok(two)] = lanes else { return };
@@ -23,7 +23,7 @@ pub fn never_repeat(layout: &Layout, other: &Layout, choices: &mut Choices<'_>) 
     let words = [one, two].map(|lanes| OwnWords::new(&lanes, if choices.flag() { other } else { layout }.rule));
     let word_of = [0, usize::from(parts[0] != parts[1])];
     let mut now = layout.start_of(choices.number() % (layout.last_tick() / 2 + 1));
-    let above = Start { free_from: now + 1, resumed: None };
+    let above = now + 1;
     let mut sessions = [(one, places[0].1), (two, places[1].1)]
         .map(|(lanes, lane)| Generator::start(layout, &lanes, lane % lanes.count, above));
     let mut made = HashSet::new();

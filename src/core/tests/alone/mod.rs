@@ -1,16 +1,19 @@
-//! A server with a file, a page and some slots, whose clock shows what a test sets. One slot is in use at a time.
+//! A server with a file and a page, whose clock shows what a test sets.
 #![allow(dead_code, reason = "not every test needs all of it")]
+
+pub mod making;
 
 use std::cell::{Cell, RefCell};
 use std::ops::Deref;
 
-use flake_core::ledger::host::{Change, Fault, HALF, Host, Page, Server, Shared, SlotOwner, State, Timeline, Writer};
-use flake_core::ledger::line::Line;
-use flake_core::ledger::note::NOTE;
-use flake_core::{Node, SlotProgress};
+use flake_core::Node;
+use flake_core::ledger::host::{Change, Fault, Host, Page, Server, Timeline, Writer};
+use flake_core::ledger::lasting::file::{HALF, newest};
+use flake_core::ledger::lasting::record::Reserved;
+use flake_core::ledger::time::shared::Shared;
+use flake_core::ledger::time::state::{Ledger, State};
+use flake_core::ledger::words::line::Line;
 
-/// The number of a server's slots.
-pub const SLOTS: usize = 8;
 /// How many lanes have words: enough for three layouts.
 pub const LINES: usize = 96;
 pub const SECOND: i64 = 1_000_000;
@@ -31,7 +34,10 @@ impl From<Fault> for Trouble {
 }
 
 pub struct Alone {
+    /// The readings of the clock and of the steady clock.
     pub now: Cell<i64>,
+    pub steady: Cell<i64>,
+    pub max_lead: Cell<i64>,
     pub file: RefCell<Option<Vec<u8>>>,
     /// The halves of the file that were written, in order; None if the file was replaced.
     pub writes: RefCell<Vec<Option<usize>>>,
@@ -42,15 +48,10 @@ pub struct Alone {
     /// Whether the history file of the last one is there.
     pub has_history: bool,
     pub disk_fails: Cell<bool>,
-    pub chance: Cell<u32>,
-    /// The slot of the session that makes the calls.
-    pub slot: usize,
-    /// The published era, each time that words were used under the ledger's lock.
-    pub eras: RefCell<Vec<u64>>,
+    pub random: Cell<u64>,
     shared: Shared,
     lines: Vec<Line>,
     state: RefCell<State>,
-    slots: [SlotProgress; SLOTS],
 }
 
 fn lines() -> Vec<Line> {
@@ -61,20 +62,19 @@ impl Alone {
     pub fn new() -> Self {
         Self {
             now: Cell::new(NOON),
+            steady: Cell::new(0),
+            max_lead: Cell::new(HOUR),
             file: RefCell::new(None),
             writes: RefCell::default(),
-            page: Page { bytes: None, last_value: None, turns: None },
+            page: Page::default(),
             node: Node::new(0, 2).unwrap(),
             timelines: vec![1],
             has_history: true,
             disk_fails: Cell::new(false),
-            chance: Cell::new(7),
-            slot: 0,
-            eras: RefCell::default(),
+            random: Cell::new(7),
             shared: Shared::default(),
             lines: lines(),
             state: RefCell::default(),
-            slots: Default::default(),
         }
     }
 
@@ -84,7 +84,6 @@ impl Alone {
             shared: Shared::default(),
             lines: lines(),
             state: RefCell::default(),
-            slots: Default::default(),
             writes: RefCell::default(),
             ..self
         }
@@ -97,30 +96,48 @@ impl Alone {
         new
     }
 
+    /// Sets the clock, while the steady clock stands.
     pub fn at(&self, now: i64) -> &Self {
         self.now.set(now);
         self
     }
+
+    /// Time passes.
+    pub fn pass(&self, by: i64) -> &Self {
+        self.now.set(self.now.get() + by);
+        self.steady.set(self.steady.get() + by);
+        self
+    }
+
+    /// flake's time of layouts.
+    pub fn led(&self) -> i64 {
+        self.time(self.shared.era(), false)
+    }
+
+    pub fn ledger(&self) -> Ledger {
+        self.lock(|state| state.ledger).unwrap()
+    }
+
+    pub fn in_file(&self) -> Reserved {
+        newest(self.file.borrow().as_ref().unwrap()).unwrap().0.reserved
+    }
+
+    pub fn in_page(&self) -> Reserved {
+        self.page.record().unwrap().reserved
+    }
 }
 
 impl Server for Alone {
-    fn now(&self) -> i64 {
+    fn clock(&self) -> i64 {
         self.now.get()
     }
-    fn boot(&self) -> Option<u64> {
-        Some(1)
-    }
-    fn chance(&self) -> u32 {
-        self.chance.set(self.chance.get() + 1);
-        self.chance.get()
+    fn steady(&self) -> i64 {
+        self.steady.get()
     }
     fn shared(&self) -> &Shared {
         &self.shared
     }
     fn lines(&self) -> &[Line] {
-        if self.state.try_borrow().is_err() {
-            self.eras.borrow_mut().push(self.shared.window.era());
-        }
         &self.lines
     }
     fn lock<R>(&self, act: impl FnOnce(&mut State) -> R) -> R {
@@ -156,13 +173,6 @@ impl Writer for Right<'_> {
         Ok(true)
     }
 
-    fn note(&self, bytes: &[u8; NOTE]) -> Result<(), Trouble> {
-        if let Some(file) = &mut *self.0.file.borrow_mut() {
-            file[2 * HALF..].copy_from_slice(bytes);
-        }
-        if self.0.disk_fails.get() { Err(Trouble::Disk) } else { Ok(()) }
-    }
-
     fn replace(&self, bytes: &[u8]) -> Result<(), Trouble> {
         if self.0.disk_fails.get() {
             return Err(Trouble::Disk);
@@ -184,13 +194,20 @@ impl Host for Alone {
         let (&number, parents) = self.timelines.split_last().unwrap();
         Timeline { number, parents: self.has_history.then(|| parents.to_vec()) }
     }
+    fn random(&self) -> u64 {
+        self.random.set(self.random.get() + 1);
+        self.random.get()
+    }
+    fn max_lead(&self) -> i64 {
+        self.max_lead.get()
+    }
     fn page(&mut self) -> Result<Page, Trouble> {
         Ok(self.page.clone())
     }
     fn change_page<R>(&mut self, change: impl FnOnce(&Page) -> (Change, R)) -> Result<R, Trouble> {
         let (change, result) = change(&self.page);
-        if let Change::Write(bytes, until, turns) = change {
-            self.page = Page { bytes: Some(bytes), last_value: Some(until), turns: Some(turns) };
+        if let Change::Write(bytes, reserved, turns) = change {
+            self.page = Page { bytes: Some(bytes), reserved: Some(reserved), turns: Some(turns) };
         }
         Ok(result)
     }
@@ -202,11 +219,5 @@ impl Host for Alone {
     }
     fn next_xid(&self) -> u64 {
         3
-    }
-}
-
-impl SlotOwner for Alone {
-    fn slot<R>(&mut self, act: impl FnOnce(&mut SlotProgress) -> R) -> R {
-        act(&mut self.slots[self.slot])
     }
 }

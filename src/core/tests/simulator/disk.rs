@@ -1,10 +1,10 @@
 //! A disk that tears writes, and that loses what was not flushed.
 
-use flake_core::ledger::host::{FILE, HALF};
+use flake_core::ledger::lasting::file::{FILE, HALF};
 
 const SECTOR: usize = 512;
 
-/// A file of two halves and a note: as programs see it, and as it is on the disk.
+/// A file of two halves: as programs see it, and as it is on the disk.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct File {
     seen: Vec<u8>,
@@ -27,13 +27,6 @@ impl File {
             self.seen.resize(FILE, 0);
         }
         self.seen[half * HALF..][..bytes.len()].copy_from_slice(bytes);
-    }
-
-    /// Writes the exit note.
-    pub fn note(&mut self, bytes: &[u8]) {
-        if self.seen.len() == FILE {
-            self.seen[2 * HALF..].copy_from_slice(bytes);
-        }
     }
 
     pub fn flush(&mut self) {

@@ -107,8 +107,8 @@ impl Chance {
             13..16 => Event::SetRight,
             16..20 => Event::Step { by: if self.is(2) { self.length() } else { -self.length() } },
             20 => Event::Stop { ending: self.ending() },
-            21..23 => Event::Start { preloads: self.is(3) },
-            23..25 => Event::Restart { node: self.pick(&NODES), preloads: self.is(3) },
+            21..23 => Event::Start,
+            23..25 => Event::Restart { node: self.pick(&NODES) },
             25 => Event::DiskFails(self.is(3)),
             26 => Event::SaveFile,
             27 => Event::RestoreFile,
@@ -202,7 +202,8 @@ impl Chance {
             2 => self.of_tailers(&mut events),
             _ => self.of_failovers(&mut events),
         }
-        let story = Story { events };
+        let any_time = if self.is(3) { self.next() | 1 } else { 0 };
+        let story = Story { events, any_time };
         if self.is(2) { self.with_some_kinds(story) } else { story }
     }
 
@@ -213,9 +214,9 @@ impl Chance {
                 0..9 => self.tailing(),
                 9..14 => self.use_of(),
                 14 => Event::Pass { by: self.below(5000) as i64 },
-                _ if self.is(3) => Event::Restart { node: (0, 2), preloads: self.is(3) },
+                _ if self.is(3) => Event::Restart { node: (0, 2) },
                 _ if self.is(2) => Event::Stop { ending: self.ending() },
-                _ => Event::Start { preloads: false },
+                _ => Event::Start,
             };
             events.push((0, event));
         }
@@ -239,9 +240,9 @@ impl Chance {
                 0 => Event::LoseFile { ending: self.ending() },
                 1 | 2 => Event::RestoreFile,
                 3 => Event::Stop { ending: self.ending() },
-                _ => Event::Restart { node: self.pick(&NODES), preloads: self.is(3) },
+                _ => Event::Restart { node: self.pick(&NODES) },
             };
-            events.extend([(0, event), (0, Event::Start { preloads: false })]);
+            events.extend([(0, event), (0, Event::Start)]);
             if self.is(2) {
                 events.push((0, Event::ToUsed { which: self.below(20), by: -1, waits: self.is(2) }));
             }

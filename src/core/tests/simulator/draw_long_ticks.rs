@@ -74,7 +74,7 @@ impl Chance {
             19 => add(events, &[if self.is(2) { Event::SaveFile } else { Event::RestoreFile }]),
             20 => {
                 let node = if self.is(2) { (0, 2) } else { self.pick(&NODES) };
-                add(events, &[Event::Restart { node, preloads: self.is(3) }]);
+                add(events, &[Event::Restart { node }]);
             }
             21 => add(events, &[Event::Pass { by: some * unit / 2 }]),
             22 => add(events, &[Event::Make { slot, kind: 1, count: 1, waits: true, stop: None }]),

@@ -16,12 +16,11 @@ impl Chance {
 
     /// A server stops and starts at once, perhaps under another number.
     fn quick_restart(&mut self, events: &mut Vec<(usize, Event)>, at: usize) {
-        let preloads = self.is(4);
         if self.is(2) {
             let node = if self.is(2) { (0, 2) } else { self.pick(&NODES) };
-            events.push((at, Event::Restart { node, preloads }));
+            events.push((at, Event::Restart { node }));
         } else {
-            events.extend([(at, Event::Stop { ending: self.ending() }), (at, Event::Start { preloads })]);
+            events.extend([(at, Event::Stop { ending: self.ending() }), (at, Event::Start)]);
         }
     }
 
@@ -216,7 +215,7 @@ impl Chance {
     pub fn with_some_kinds(&mut self, story: Story) -> Story {
         let kinds = [0; 3].map(|_| self.below(KINDS_OF_EVENTS));
         let mut events = Vec::new();
-        for (at, event) in story.events {
+        for (at, event) in story.events.iter().copied() {
             events.push((at, event));
             // Often several of them follow each other.
             while self.is(3) {
@@ -225,7 +224,7 @@ impl Chance {
                 events.push((at, self.of_kind(kind)));
             }
         }
-        Story { events }
+        Story { events, ..story }
     }
 
     /// An event of each kind.
@@ -259,8 +258,8 @@ impl Chance {
             22 => Event::SetRight,
             23 => Event::ToUsed { which: self.below(20), by: -1, waits: self.is(2) },
             24 => Event::Stop { ending: self.ending() },
-            25 => Event::Start { preloads: self.is(3) },
-            26 => Event::Restart { node: self.pick(&NODES), preloads: self.is(3) },
+            25 => Event::Start,
+            26 => Event::Restart { node: self.pick(&NODES) },
             27 => Event::DiskFails(self.is(2)),
             28 => Event::SaveFile,
             29 => Event::RestoreFile,

@@ -7,7 +7,6 @@ use flake_core::TURNS;
 
 use crate::oracle::{Branch, Made};
 use crate::rows::Horizon;
-use crate::wal::Wal;
 
 /// The facts: all histories of WAL, and where databases come from.
 pub struct Known<'a> {
@@ -64,8 +63,8 @@ fn another_number_of_nodes(_: &Known<'_>, one: &Made, other: &Made) -> bool {
     one.node.1 != other.node.1
 }
 
-/// It rests on "IDs of different databases, when `flake.mark` is lost and the clock is set back". The rows of a template belong to
-/// each database that was made of it.
+/// It rests on "IDs of different databases, when `flake.mark` is lost and IDs led the clock, or the clock is set back". The rows of
+/// a template belong to each database that was made of it.
 fn another_database(known: &Known<'_>, one: &Made, other: &Made) -> bool {
     let is_template = |old: &Made, new: &Made| {
         let (template, branch, record) = known.databases[new.number];
@@ -97,27 +96,7 @@ fn a_turn_that_comes_again(known: &Known<'_>, one: &Made, other: &Made) -> bool 
     known.parted(one, other).is_some_and(|promotions| promotions >= TURNS - 1)
 }
 
-/// It rests on "After `flake_accept_clock`, this server can make IDs below horizons that were returned before the call. If it later
-/// takes over the data of another server, such as by `pg_rewind`, it can also make IDs below that server's horizons that were
-/// returned before the call".
-pub fn horizon_that_was_taken_back(taken_back: &[(i64, i64)], horizon: &Horizon) -> bool {
-    taken_back.iter().any(|&(time, clock)| horizon.time <= time && horizon.instant > clock)
-}
-
-/// It rests on "below its later horizons too, if its clock was accepted less often". The server's file counts more acceptances than the
-/// other's page.
-pub fn horizon_that_an_acceptance_did_not_know(taken_back: &[(i64, i64)], horizon: &Horizon) -> bool {
-    taken_back.iter().any(|&(_, clock)| horizon.instant > clock)
-}
-
-/// It rests on "If `flake.mark` is lost after the call, or an older copy is put back, two servers can make IDs below all horizons of this
-/// server: a server that takes over its data, and this server itself if the file is lost or put back once more". Not all of its pages
-/// tell how often its clock was accepted.
-pub fn horizon_without_the_acceptance(wal: &Wal, horizon: &Horizon) -> bool {
-    wal.acceptances_in(horizon.database) < wal.acceptances()
-}
-
-/// Otherwise this rests on "After a failover or the loss of `flake.mark`, horizons of a transaction that created the
+/// It rests on "After a failover or the loss of `flake.mark`, horizons of a transaction that created the
 /// extension are not covered either". Only the file knew of them.
 pub const fn has_a_page(horizon: &Horizon) -> bool {
     horizon.record < usize::MAX

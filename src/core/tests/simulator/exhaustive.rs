@@ -56,7 +56,7 @@ pub fn all(name: &str, mut tell: impl FnMut(&mut Choices) -> Vec<(usize, Event)>
     be_quiet();
     let (mut choices, mut count, mut ids) = (Choices::default(), 0u64, 0);
     loop {
-        let story = Story { events: tell(&mut choices) };
+        let story = Story { events: tell(&mut choices), any_time: 0 };
         let world = Play::of(&story, false);
         if let Some(Failure(failure)) = world.failure {
             panic!("{name}, after {count} stories: {failure}\n{}\n{story:?}", told(&story));
@@ -69,7 +69,7 @@ pub fn all(name: &str, mut tell: impl FnMut(&mut Choices) -> Vec<(usize, Event)>
     }
 }
 
-pub const RESTART: Event = Event::Restart { node: (0, 2), preloads: false };
+pub const RESTART: Event = Event::Restart { node: (0, 2) };
 const ACCEPT: Event = Event::Accept { slot: 0, stop: None };
 pub const PASS: Event = Event::Pass { by: 4 * SECOND };
 
@@ -82,8 +82,8 @@ fn one_server() -> Vec<Vec<Event>> {
         vec![Event::SetRight, PASS],
         vec![ACCEPT, make(0)],
         vec![RESTART],
-        vec![Event::Stop { ending: Ending::Crash }, Event::Start { preloads: false }],
-        vec![Event::Restart { node: (1, 2), preloads: false }, make(0)],
+        vec![Event::Stop { ending: Ending::Crash }, Event::Start],
+        vec![Event::Restart { node: (1, 2) }, make(0)],
         vec![Event::SaveFile],
         vec![Event::RestoreFile],
         vec![Event::LoseFile { ending: Ending::InOrder }],
@@ -124,7 +124,7 @@ fn every_story_of_a_failover() {
             (0, make(0)),
             (0, Event::End { slot: 0, commits: true, stop: None }),
         ],
-        vec![(0, Event::Restart { node: (0, 1), preloads: false }), (0, make(0))],
+        vec![(0, Event::Restart { node: (0, 1) }), (0, make(0))],
     ];
     let length = 3 + more();
     all("failover", |choices| {
@@ -174,7 +174,7 @@ fn every_point_at_which_a_session_stops() {
         vec![PASS, make(1)],
         vec![Event::Connect { slot: 1, database: 1 }, make(1), Event::Connect { slot: 1, database: 0 }],
         vec![Event::Kill { slot: 0 }],
-        vec![Event::Stop { ending: Ending::Crash }, Event::Start { preloads: false }, make(1)],
+        vec![Event::Stop { ending: Ending::Crash }, Event::Start, make(1)],
         vec![Event::Step { by: 60 * SECOND }, make(1)],
     ];
     let length = 1 + more();
@@ -187,7 +187,7 @@ fn every_point_at_which_a_session_stops() {
             events.extend(&others[choices.of(others.len())]);
         }
         events.push(Event::GoOn { slot: 0, stop: None });
-        events.extend([make(0), make(1), Event::Stop { ending: Ending::Crash }, Event::Start { preloads: false }]);
+        events.extend([make(0), make(1), Event::Stop { ending: Ending::Crash }, Event::Start]);
         events.extend(again(choices.of(2), false));
         events.into_iter().map(|event| (0, event)).collect()
     });

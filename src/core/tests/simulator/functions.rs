@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use flake_core::horizon::NONE;
 use flake_core::ledger::host::Page;
-use flake_core::ledger::protocol;
+use flake_core::ledger::lasting::page::record_mark;
+use flake_core::ledger::time::operator;
 
 use crate::machine::{Promise, SLOTS};
 use crate::oracle::time;
 use crate::play::{Play, tell};
-use crate::wal::DATABASES;
 
 impl Play {
     /// A session drops and creates the extension in a transaction, or creates it if it does not exist.
@@ -31,8 +31,8 @@ impl Play {
             if let Some(transaction) = &mut session.transaction {
                 transaction.is_creator = true;
             }
-            host.private = Some(Arc::new(Page { bytes: None, last_value: None, turns: None }));
-            protocol::record_mark(host)
+            host.private = Some(Arc::new(Page::default()));
+            record_mark(host)
         });
         let mut world = self.world();
         if result.is_none() {
@@ -47,22 +47,12 @@ impl Play {
             return;
         }
         let from = Cell::new(0);
-        let began = self.take_horizons_back(at, None);
-        {
-            let machine = &mut self.world().machines[at];
-            machine.accepting += 1;
-            machine.forget_returned();
-        }
         let result = self.act((at, slot), stop, |host, _| {
-            from.set(protocol::accept(host)?.from);
+            from.set(operator::accept(host)?.from);
             Ok(())
         });
-        let lowest = if matches!(result, Some(Ok(()))) { began.min(from.get()) } else { began };
-        self.take_horizons_back(at, Some(lowest));
         let mut world = self.world();
-        let machine = &mut world.machines[at];
-        machine.accepting -= 1;
-        let (name, from) = (machine.name, time(from.get()));
+        let (name, from) = (world.name(at), time(from.get()));
         tell!(world, "server {name}: session {slot} accepts the clock: {result:?}, IDs from {from} on");
     }
 
@@ -71,16 +61,9 @@ impl Play {
         if !self.can_operate(at, slot) {
             return;
         }
-        let instant = {
-            let mut world = self.world();
-            world.machines[at].may_wait = true;
-            let instant = self.time() + world.machines[at].offset() + ahead;
-            world.above = world.above.max(instant);
-            instant
-        };
+        let instant = self.time() + self.world().machines[at].offset() + ahead;
         let result = self.act((at, slot), stop, |host, session| {
-            let acceptances = self.world().machines[at].acceptances;
-            let (from, _) = protocol::start_above(host, instant)?;
+            operator::start_above(host, instant)?;
             let mut world = self.world();
             let machine = &mut world.machines[at];
             // The call waits for busy sessions only, as in the product: a session that has made no ID in its transaction sees the
@@ -89,16 +72,9 @@ impl Play {
             let waits_for: Vec<usize> = (0..SLOTS).filter(|other| *other != slot && is_busy(other)).collect();
             let record = machine.wal.flushed;
             let is_private = session.transaction.as_ref().is_some_and(|transaction| transaction.is_creator);
-            // An earlier copy of flake.mark does not know of the last acceptance. A page that this server has not read can.
-            let has_page = |one: usize| machine.wal.databases[one].0.as_ref().is_some_and(|page| page.bytes.is_some());
-            let is_known = |one| one == session.database || machine.has_looked[one] || !has_page(one);
-            let is_sure = machine.accepting == 0 && machine.acceptances == acceptances && (0..DATABASES).all(is_known);
-            let returned_at = self.time() + machine.offset();
             let of_database = (!is_private).then_some(Some(session.database));
             for database in [None].into_iter().chain(of_database) {
-                let waits_for = waits_for.clone();
-                let from = if database.is_none() && is_sure { from } else { instant };
-                machine.promises.push(Promise { instant, from, returned_at, database, record, waits_for });
+                machine.promises.push(Promise { instant, database, record, waits_for: waits_for.clone() });
             }
             Ok(())
         });

@@ -1,15 +1,17 @@
 //! A session of a simulated server as the host of the protocol. The story may stop the session at every call.
 
+use std::cell::Cell;
 use std::ops::Deref;
 use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 
+use flake_core::Node;
 use flake_core::horizon::host::Refusal;
-use flake_core::ledger::host::{Change, Fault, Host, Page, Server, Shared, SlotOwner, State, Timeline, Writer};
-use flake_core::ledger::line::Line;
-use flake_core::ledger::note::{NOTE, WITHDRAWN};
-use flake_core::{Node, SlotProgress};
+use flake_core::ledger::host::{Change, Fault, Host, Page, Server, Timeline, Writer};
+use flake_core::ledger::time::shared::Shared;
+use flake_core::ledger::time::state::State;
+use flake_core::ledger::words::line::Line;
 
 use crate::disk::File;
 use crate::machine::{Machine, Memory};
@@ -71,7 +73,6 @@ pub struct Hosted {
     pub slot: usize,
     pub database: usize,
     pub node: Node,
-    pub boot: u64,
     pub memory: Arc<Memory>,
     pub offset: Arc<std::sync::atomic::AtomicI64>,
     pub control: Arc<Control>,
@@ -81,11 +82,16 @@ pub struct Hosted {
     pub xid: Option<u64>,
     /// The history in which the session has read the page.
     pub has_looked_in: Option<usize>,
+    /// Whether the session has the lock of the ledger, under which it does not stop.
+    pub has_lock: Cell<bool>,
 }
 
 impl Hosted {
     /// A point at which the session may stop; if its server crashes, it stops for ever.
     pub fn step(&self, name: &'static str) {
+        if self.has_lock.get() {
+            return;
+        }
         self.die_if_dead();
         self.play.pass(1);
         let point = self.control.points.fetch_add(1, Ordering::Relaxed) + 1;
@@ -141,19 +147,20 @@ impl Hosted {
 }
 
 impl Server for Hosted {
-    fn now(&self) -> i64 {
+    fn clock(&self) -> i64 {
         self.step("reads the clock");
         let now = self.play.time() + self.offset.load(Ordering::Relaxed);
         self.step("has read the clock");
         now
     }
 
-    fn boot(&self) -> Option<u64> {
-        Some(self.boot)
+    fn steady(&self) -> i64 {
+        self.play.time()
     }
 
-    fn chance(&self) -> u32 {
-        self.play.world().number() as u32
+    fn time(&self, era: u64, of_snos: bool) -> i64 {
+        let time = self.shared().time(era, of_snos, self.clock(), || self.steady());
+        self.play.any_time(time)
     }
 
     fn shared(&self) -> &Shared {
@@ -169,7 +176,10 @@ impl Server for Hosted {
     fn lock<R>(&self, act: impl FnOnce(&mut State) -> R) -> R {
         self.step("takes the lock of the ledger");
         let mut state = self.wait_for(&self.memory.state, Lock::State);
-        act(&mut state)
+        self.has_lock.set(true);
+        let result = act(&mut state);
+        self.has_lock.set(false);
+        result
     }
 
     fn point(&self, name: &'static str) {
@@ -222,21 +232,6 @@ impl Writer for Right<'_> {
         Ok(is_written)
     }
 
-    fn note(&self, bytes: &[u8; NOTE]) -> Result<(), Trouble> {
-        self.host.step("writes the exit note");
-        self.host.with_machine(|machine| {
-            let fails = machine.disk_fails;
-            // A failed write may have succeeded, and the simulator takes the worse case: the note is there although the call has
-            // failed.
-            if let Some(file) = machine.file.as_mut().filter(|_| !fails || *bytes != WITHDRAWN) {
-                file.note(bytes);
-            }
-            if fails { Err(Trouble::Disk) } else { Ok(()) }
-        })?;
-        self.host.step("has written the exit note");
-        Ok(())
-    }
-
     fn replace(&self, bytes: &[u8]) -> Result<(), Trouble> {
         self.host.step("replaces the file");
         self.host.with_machine(|machine| {
@@ -267,6 +262,14 @@ impl Host for Hosted {
         })
     }
 
+    fn random(&self) -> u64 {
+        self.play.world().number()
+    }
+
+    fn max_lead(&self) -> i64 {
+        self.with_machine(|machine| machine.max_lead)
+    }
+
     fn page(&mut self) -> Result<Page, Trouble> {
         self.interruptible();
         self.step("reads the page");
@@ -280,7 +283,7 @@ impl Host for Hosted {
             Some(machine.branch)
         });
         self.interruptible();
-        Ok(extension.map_or(Page { bytes: None, last_value: None, turns: None }, |page| (*page).clone()))
+        Ok(extension.map(|page| (*page).clone()).unwrap_or_default())
     }
 
     fn change_page<R>(&mut self, change: impl FnOnce(&Page) -> (Change, R)) -> Result<R, Trouble> {
@@ -290,10 +293,10 @@ impl Host for Hosted {
         let result = {
             let guard = self.wait_for(&self.memory.pages[self.database], Lock::Page(self.database));
             let (extension, _) = self.extension()?;
-            let present = extension.map_or(Page { bytes: None, last_value: None, turns: None }, |page| (*page).clone());
+            let present = extension.map(|page| (*page).clone()).unwrap_or_default();
             let (change, result) = change(&present);
-            if let Change::Write(bytes, until, turns) = change {
-                let new = Arc::new(Page { bytes: Some(bytes), last_value: Some(until), turns: Some(turns) });
+            if let Change::Write(bytes, reserved, turns) = change {
+                let new = Arc::new(Page { bytes: Some(bytes), reserved: Some(reserved), turns: Some(turns) });
                 self.step("changes the page");
                 if self.private.is_some() {
                     self.private = Some(new);
@@ -317,7 +320,6 @@ impl Host for Hosted {
 
     fn writer(&mut self) -> Right<'_> {
         self.step("asks for the right to write");
-        self.play.world().granted_at.push(self.play.time() + self.offset.load(Ordering::Relaxed));
         let guard = self.wait_for(&self.memory.writer, Lock::Writer);
         Right { host: self, _guard: guard }
     }
@@ -325,19 +327,11 @@ impl Host for Hosted {
     fn try_writer(&mut self) -> Option<Right<'_>> {
         self.step("asks for the right to write if it is free");
         let guard = self.memory.writer.try_lock().ok()?;
-        self.play.world().granted_at.push(self.play.time() + self.offset.load(Ordering::Relaxed));
         Some(Right { host: self, _guard: guard })
     }
 
     fn next_xid(&self) -> u64 {
         self.step("looks for a number that no transaction has");
         self.with_machine(|machine| machine.procs.next)
-    }
-}
-
-impl SlotOwner for Hosted {
-    fn slot<R>(&mut self, act: impl FnOnce(&mut SlotProgress) -> R) -> R {
-        self.step("looks at its slot");
-        act(&mut self.memory.slots[self.slot].lock().unwrap())
     }
 }

@@ -3,15 +3,14 @@
 
 use std::sync::LazyLock;
 
-use flake_core::ledger::host::SlotOwner;
-use flake_core::ledger::protocol;
+use flake_core::ledger::host::Host;
+use flake_core::ledger::time::begin::parts;
 use flake_core::{
-    Answer, Field, FinalProgress, IdSource, Lanes, Layout, Numbers, Part, Place, Resumable, Role, SequenceRule, Slot,
-    Sno, SnoSource, TURNS,
+    Answer, Field, IdSource, Lanes, Layout, Numbers, PARTS, Part, Place, Resumable, Role, SequenceRule, Slot, Sno,
+    SnoSource, TURNS,
 };
 
 use crate::host::Trouble;
-use crate::machine::SLOTS;
 
 /// The tick of sno.
 const UNIT: i64 = 4000;
@@ -63,15 +62,16 @@ const DIVISIONS: [Option<(u64, u64)>; LAYOUTS] =
 
 fn lanes(kind: usize, part: Part) -> Lanes {
     let Some(layout) = OF_KINDS.get(kind) else {
-        let (turns, nodes) = (u64::from(TURNS), u64::from(part.node().count()));
-        let count = 48 / (nodes * turns);
-        let sequences =
-            Numbers { first: count * (u64::from(part.node().id()) * turns + u64::from(part.turn())), count };
+        let (node, parts) = (part.node(), u64::from(PARTS));
+        let count = 96 / (u64::from(node.count()) * parts);
+        let number = u64::from(node.id()) * parts + u64::from(part.turn() + TURNS * part.generation());
         let partition = Numbers { first: kind as u64, count: 1 };
-        return if kind == SNO {
-            Lanes::of_slots("sno", partition, sequences, SLOTS as u32, 3).unwrap()
-        } else {
-            Lanes { count: 2, ids_per_step: 1, steps: count / 2, ..Lanes::shared(partition, sequences, UNIT, true) }
+        let sequences = Numbers { first: number * count, count };
+        return Lanes {
+            count: 2,
+            ids_per_step: 1,
+            steps: count / 2,
+            ..Lanes::shared(partition, sequences, UNIT, true)
         };
     };
     let lanes = Lanes::new(layout, part).unwrap();
@@ -99,15 +99,15 @@ pub enum Own {
 }
 
 impl Own {
-    pub fn begin<H: SlotOwner<Error = Trouble>>(host: &mut H, kind: usize, slot: Slot) -> Result<Self, Trouble> {
-        let lanes = lanes(kind, protocol::part(host)?);
-        fn begin<S: IdSource, H: SlotOwner<Error = Trouble>>(
+    pub fn begin<H: Host<Error = Trouble>>(host: &mut H, kind: usize, slot: Slot) -> Result<Self, Trouble> {
+        let lanes = parts(host)?.map(|part| lanes(kind, part));
+        fn begin<S: IdSource, H: Host<Error = Trouble>>(
             host: &mut H,
             source: S,
-            lanes: Lanes,
+            lanes: [Lanes; 2],
             slot: Slot,
         ) -> Result<Box<Resumable<S>>, Trouble> {
-            let place = Place::find(host, &source, lanes, lanes.of(slot), 1).unwrap();
+            let place = Place::find(host, &source, lanes, lanes[0].of(slot), 1).unwrap();
             Ok(Box::new(Resumable::begin(host, source, &place)?))
         }
         Ok(match OF_KINDS.get(kind) {
@@ -126,20 +126,20 @@ impl Own {
         }
     }
 
-    /// Makes an ID, unless the session must wait. `admit` reads the clock, and returns how long to wait if that is necessary.
-    pub fn next<H: SlotOwner<Error = Trouble>>(
+    /// Makes an ID, unless the session must wait. `admit` publishes the transaction's bound, or returns a later horizon.
+    pub fn next<H: Host<Error = Trouble>>(
         &mut self,
         host: &mut H,
         kind: usize,
-        admit: impl FnMut(&mut H) -> (i64, Result<(), i64>),
+        admit: impl FnMut(&mut H, u64, i64) -> Result<(), i64>,
     ) -> Result<Answer<Id>, Trouble> {
         fn of<I>(answer: Answer<I>, id: impl FnOnce(I) -> Id) -> Answer<Id> {
             match answer {
                 Answer::Issue(made) => Answer::Issue(id(made)),
                 Answer::Wait { until } => Answer::Wait { until },
                 Answer::Ahead { until } => Answer::Ahead { until },
-                Answer::ClockBehind { until } => Answer::ClockBehind { until },
-                Answer::Outside { tick_end } => Answer::Outside { tick_end },
+                Answer::Behind { until } => Answer::Behind { until },
+                Answer::Closed { until } => Answer::Closed { until },
                 Answer::Dropped => Answer::Dropped,
                 Answer::Exhausted => Answer::Exhausted,
             }
@@ -159,14 +159,6 @@ impl Own {
                     Id { bits: bits << 8 | SNO as u128, start, end: start.saturating_add(UNIT) }
                 }))
             }
-        }
-    }
-
-    /// The progress that it leaves in its slot, if it leaves any.
-    pub fn final_progress(&self) -> Option<FinalProgress> {
-        match self {
-            Self::Layout(_) => None,
-            Self::Sno(own) => Some(own.final_progress()),
         }
     }
 }

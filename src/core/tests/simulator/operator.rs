@@ -4,12 +4,11 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use flake_core::ledger::host::Page;
-use flake_core::ledger::part_time::AHEAD;
-use flake_core::ledger::record::newest;
+use flake_core::ledger::lasting::record::Reserved;
 
 use crate::disk::File;
-use crate::exemptions::{has_a_page, horizon_without_the_acceptance};
-use crate::machine::{Memory, SLOTS};
+use crate::exemptions::has_a_page;
+use crate::machine::{Machine, Memory, SLOTS};
 use crate::oracle::time;
 use crate::play::{Play, World, tell};
 use crate::wal::{DATABASES, Record};
@@ -32,7 +31,7 @@ impl World {
             .filter(|running| running.at == at)
             .for_each(|running| running.control.is_dead.store(true, Ordering::Relaxed));
         let machine = &mut self.machines[at];
-        machine.memory = Memory::new(None);
+        machine.memory = Memory::new();
         machine.sessions = Default::default();
         machine.is_up = false;
         machine.recreating = None;
@@ -44,14 +43,11 @@ impl World {
     /// The file is not the one that the server has written itself.
     fn has_another_file(&mut self, at: usize) {
         let life = self.number();
-        self.renewed += 1;
         let machine = &mut self.machines[at];
         machine.life = life;
         machine.has_looked = [false; DATABASES];
         machine.promises.retain(|promise| promise.database.is_some());
-        let (wal, horizons) = (&machine.wal, &mut machine.horizons);
-        horizons.retain(|horizon| has_a_page(horizon) && !horizon_without_the_acceptance(wal, horizon));
-        machine.taken_back.clear();
+        machine.horizons.retain(has_a_page);
         if machine.upstream.is_none() {
             self.forget_removed_pages(at);
         }
@@ -79,19 +75,8 @@ impl Play {
         let mut world = self.world();
         let machine = &mut world.machines[at];
         let offset = machine.offset.fetch_add(by, Ordering::Relaxed) + by;
-        machine.may_wait |= offset > 0;
-        machine.steps.push((self.time(), offset));
-        if by < 0 {
-            machine.forget_returned();
-        }
-        let is_accepting = machine.accepting > 0;
         let clock = time(self.time() + offset);
         tell!(world, "server {}: its clock {how}, and says {clock}", world.name(at));
-        drop(world);
-        // The clock may be accepted at this reading before the call returns.
-        if is_accepting {
-            self.take_horizons_back(at, None);
-        }
     }
 
     /// Brings the clock to when an ID was made: time passes, or the clock is set.
@@ -124,7 +109,6 @@ impl Play {
         world.forget_memory(at);
         if let Ending::Reboot(sectors) = ending {
             let machine = &mut world.machines[at];
-            machine.boot += 1;
             if let Some(file) = &mut machine.file {
                 file.crash(sectors);
             }
@@ -139,13 +123,12 @@ impl Play {
         tell!(world, "server {} {how}", world.name(at));
     }
 
-    pub fn start_server(&self, at: usize, preloads: bool) {
+    pub fn start_server(&self, at: usize) {
         let mut world = self.world();
-        let clock = self.time() + world.machines[at].offset();
         let machine = &mut world.machines[at];
         if machine.exists && !machine.is_up {
             machine.is_up = true;
-            machine.memory = Memory::new(preloads.then_some(clock));
+            machine.memory = Memory::new();
             if !machine.recovers() {
                 let record = machine.wal.write(self.time(), Record::Start(machine.procs.next));
                 machine.wal.flush(record);
@@ -159,18 +142,15 @@ impl Play {
         let machine = &mut world.machines[at];
         if machine.node != node && machine.exists {
             machine.node = node;
-            machine.forget_returned();
             tell!(world, "server {} is now node {} of {}", world.name(at), node.0, node.1);
         }
     }
 
-    /// Copies the file. A copy that is made between two sessions of a running server is not covered: it has the first session's
-    /// note, which gives back time that the second one uses.
+    /// Copies the file.
     pub fn save_file(&self, at: usize) {
         let mut world = self.world();
         let machine = &mut world.machines[at];
-        let has_note = |file: &File| newest(file.bytes()).is_ok_and(|((_, part), _)| part.exit_note.is_some());
-        if let Some(file) = machine.file.as_ref().filter(|file| !machine.is_up || !has_note(file)) {
+        if let Some(file) = &machine.file {
             machine.saved = Some(file.bytes().to_vec());
             tell!(world, "server {}: flake.mark is copied", world.name(at));
         }
@@ -187,7 +167,7 @@ impl Play {
             world.machines[at].file = world.machines[at].saved.clone().map(File::new);
             tell!(world, "server {}: the copy of flake.mark takes its place", world.name(at));
         }
-        self.start_server(at, false);
+        self.start_server(at);
     }
 
     pub fn lose_file(self: &Arc<Self>, at: usize, ending: Ending) {
@@ -201,7 +181,7 @@ impl Play {
             world.machines[at].file = None;
             tell!(world, "server {} loses flake.mark", world.name(at));
         }
-        self.start_server(at, false);
+        self.start_server(at);
     }
 
     /// Upgrades the server: pg_upgrade keeps only the last values of the sequences.
@@ -223,22 +203,19 @@ impl Play {
             machine.file = None;
             machine.history = vec![1];
             machine.upgrade = upgrade;
-            let mut above = i64::MIN;
+            keep_horizons(machine);
             for database in 0..DATABASES {
                 if let Some(page) = machine.wal.databases[database].0.clone() {
-                    above = above.max(page.last_value.unwrap_or(i64::MIN));
-                    let without = Page { bytes: None, last_value: page.last_value, turns: page.turns };
+                    let reserved = page.reserved.map(|reserved| Reserved::numbered(reserved.number()));
+                    let without = Page { bytes: None, reserved, turns: page.turns };
                     let record = Record::Extension(database, Some(Arc::new(without)));
                     let record = machine.wal.write(self.time(), record);
                     machine.wal.flush(record);
                 }
             }
-            // The last values contain no gaps.
-            world.above = world.above.max(above);
-            world.machines[at].may_wait |= above > self.time() + AHEAD;
             tell!(world, "server {} is upgraded by pg_upgrade", world.name(at));
         }
-        self.start_server(at, false);
+        self.start_server(at);
     }
 
     /// Drops a database, and creates it under its old OID with the other database as template.
@@ -282,4 +259,16 @@ impl Play {
             tell!(world, "server {}: the extension is dropped in database {database}", world.name(at));
         }
     }
+}
+
+/// pg_upgrade keeps the generation of each page, and not how often the clock was accepted.
+fn keep_horizons(machine: &mut Machine) {
+    let pages = (0..DATABASES).filter(|&database| machine.wal.databases[database].0.is_some());
+    let acceptances: Vec<u64> = pages.map(|database| machine.wal.reserved_in(database).acceptances).collect();
+    let accepted = acceptances.iter().copied().max().unwrap_or_default();
+    if acceptances.iter().any(|&other| other < accepted) {
+        return machine.horizons.clear();
+    }
+    machine.horizons.retain(|horizon| horizon.acceptances == accepted);
+    machine.horizons.iter_mut().for_each(|horizon| horizon.acceptances &= 1);
 }

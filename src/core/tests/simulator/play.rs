@@ -1,9 +1,10 @@
 //! Plays a story: decides which session runs next.
 
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::baton::{Seat, hand_on};
+use crate::draw::Chance;
 use crate::host::{Control, Lock};
 use crate::layouts::MORNING;
 use crate::machine::Machine;
@@ -38,12 +39,6 @@ pub struct World {
     pub switches: u64,
     /// How often a session was stopped at a point.
     pub stops: usize,
-    /// The greatest argument of flake_start_above.
-    pub above: i64,
-    /// How often files were lost or restored.
-    pub renewed: i64,
-    /// The readings of clocks at which time may have been granted.
-    pub granted_at: Vec<i64>,
     /// The rows that transactions have inserted.
     pub rows: Vec<Row>,
     /// Counts snapshots, and commits that become visible.
@@ -55,6 +50,8 @@ pub struct World {
 pub struct Play {
     world: Mutex<World>,
     time: AtomicI64,
+    /// From which the next number for flake's time follows; 0 if it is not replaced.
+    any_time: AtomicU64,
     /// Where the thread that waits for the end sits.
     ended: Arc<Seat>,
 }
@@ -183,9 +180,6 @@ impl Play {
             failure: None,
             switches: 0,
             stops: 0,
-            above: i64::MIN,
-            renewed: 0,
-            granted_at: Vec::new(),
             rows: Vec::new(),
             order: 0,
             numbers: 0,
@@ -195,7 +189,12 @@ impl Play {
             let life = world.number();
             world.machines.push(Machine::new(name, life));
         }
-        Arc::new(Self { world: Mutex::new(world), time: AtomicI64::new(MORNING), ended: Seat::new() })
+        Arc::new(Self {
+            world: Mutex::new(world),
+            time: AtomicI64::new(MORNING),
+            any_time: AtomicU64::new(story.any_time),
+            ended: Seat::new(),
+        })
     }
 
     /// Plays a story, and returns the state at its end.
@@ -212,7 +211,6 @@ impl Play {
             events: Vec::new(),
             told: None,
             failure: None,
-            granted_at: Vec::new(),
             rows: Vec::new(),
             ..*world
         };
@@ -230,6 +228,29 @@ impl Play {
 
     pub fn pass(&self, by: i64) {
         self.time.fetch_add(by, Ordering::Relaxed);
+    }
+
+    /// Returns flake's time, or any number in its place: no ID may come twice or below a promise whatever it is.
+    pub fn any_time(&self, time: i64) -> i64 {
+        let seed = self.any_time.load(Ordering::Relaxed);
+        if seed == 0 {
+            return time;
+        }
+        let mut chance = Chance(seed);
+        let by = match chance.below(16) {
+            0 => -(chance.below(5000) as i64),
+            1 => chance.below(5000) as i64,
+            2 => -chance.length(),
+            3 => chance.length(),
+            _ => 0,
+        };
+        self.any_time.store(chance.0 | 1, Ordering::Relaxed);
+        time + by
+    }
+
+    /// Whether sessions get any number for flake's time.
+    pub fn has_any_time(&self) -> bool {
+        self.any_time.load(Ordering::Relaxed) != 0
     }
 
     /// Runs the next events on this thread until the baton is passed on.

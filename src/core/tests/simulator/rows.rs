@@ -1,9 +1,8 @@
 //! The second oracle: it reports a lost row. Such a row has an ID below a horizon, and becomes visible after the snapshot for which
 //! the horizon was returned.
 
-use crate::exemptions::horizon_that_was_taken_back;
 use crate::oracle::time;
-use crate::play::{Play, World};
+use crate::play::World;
 use crate::procs::Procs;
 use crate::wal::Record;
 
@@ -11,8 +10,8 @@ use crate::wal::Record;
 pub struct Row {
     /// The number of the database, which is never used again.
     number: usize,
-    /// The earliest end of the ticks of their IDs.
-    pub end: i64,
+    /// The ends of the ticks of their IDs, each with how often the clock had been accepted by then.
+    ends: Vec<(i64, u64)>,
     /// Which IDs the transaction has made.
     pub made: Vec<usize>,
     /// When they first became visible on any server.
@@ -25,18 +24,31 @@ pub struct Row {
 #[derive(Clone)]
 pub struct Horizon {
     pub instant: i64,
+    /// How often the clock had been accepted by then. IDs of a later generation may be below it.
+    pub acceptances: u64,
     number: usize,
     /// The last WAL record on disk when it was returned; the greatest number if its page is not visible to others.
     pub record: usize,
-    /// When it was returned, in real time, and in which database.
-    pub time: i64,
-    pub database: usize,
     /// The place of its snapshot in the order of snapshots and commits.
     order: u64,
     by: (char, usize),
 }
 
+impl Row {
+    /// Whether an ID of it is below a horizon.
+    fn is_below(&self, horizon: &Horizon) -> bool {
+        let is_below = |&(end, acceptances): &(i64, u64)| end <= horizon.instant && acceptances <= horizon.acceptances;
+        self.number == horizon.number && self.ends.iter().any(is_below)
+    }
+}
+
 impl World {
+    /// How often the clock of a server was accepted.
+    pub fn acceptances(&self, at: usize) -> u64 {
+        let state = self.machines[at].memory.state.lock().unwrap();
+        state.ledger.map_or(0, |ledger| ledger.reserved.acceptances)
+    }
+
     /// The next place in that order.
     pub fn moment(&mut self) -> u64 {
         self.order += 1;
@@ -47,30 +59,22 @@ impl World {
     pub fn insert(&mut self, (at, slot): (usize, usize), rows: Option<usize>, database: usize, end: i64) -> usize {
         let (number, by) = (self.machines[at].wal.numbers[database], (self.name(at), slot));
         let rows = rows.unwrap_or_else(|| {
-            self.rows.push(Row { number, end, made: Vec::new(), seen: None, by });
+            self.rows.push(Row { number, ends: Vec::new(), made: Vec::new(), seen: None, by });
             self.rows.len() - 1
         });
-        let row = &mut self.rows[rows];
-        row.end = row.end.min(end);
+        let acceptances = self.acceptances(at);
+        self.rows[rows].ends.push((end, acceptances));
         rows
     }
 
     /// A row becomes visible on a server that, as a standby, has returned horizons for earlier snapshots.
     pub fn come_after(&mut self, at: usize, row: usize) {
         let rows = &self.rows[row];
-        let is_lost = |horizon: &&Horizon| horizon.number == rows.number && rows.end <= horizon.instant;
+        let is_lost = |horizon: &&Horizon| rows.is_below(horizon);
         if let Some(horizon) = self.machines[at].replayed.iter().find(is_lost) {
             let sentence = lost(rows, horizon, self.name(at));
             self.fail(sentence);
         }
-    }
-
-    /// A session has published a horizon.
-    pub fn publish(&mut self, (at, slot): (usize, usize), database: usize, instant: i64, time: i64) {
-        let (by, order) = ((self.name(at), slot), self.moment());
-        let machine = &mut self.machines[at];
-        let number = machine.wal.numbers[database];
-        machine.published.push(Horizon { instant, number, record: 0, time, database, order, by });
     }
 
     /// A session gets a horizon for a snapshot on a standby that had replayed so many records.
@@ -78,21 +82,15 @@ impl World {
         &mut self,
         (at, slot): (usize, usize),
         database: usize,
-        (instant, replayed): (i64, usize),
-        time: i64,
+        (instant, acceptances): (i64, u64),
+        replayed: usize,
     ) {
         let (number, by) = (self.machines[at].wal.numbers[database], (self.name(at), slot));
-        // The session that published it may not have returned yet.
-        let new = Horizon { instant, number, record: 0, time, database, order: 0, by };
-        let is_it = |one: &&Horizon| one.number == number && one.instant == instant;
-        let is_valid = |one: &Horizon| !self.machines.iter().any(|by| horizon_that_was_taken_back(&by.taken_back, one));
-        let mut all = self.machines.iter().flat_map(|machine| &machine.published).filter(is_it).peekable();
-        let valid = if all.peek().is_some() { all.find(|one| is_valid(one)).cloned() } else { Some(new) };
-        let Some(horizon) = valid.map(|horizon| Horizon { by, ..horizon }) else { return };
+        let horizon = Horizon { instant, acceptances, number, record: 0, order: 0, by };
         let commits = self.machines[at].wal.records[replayed..].iter();
         let rows = commits.filter_map(|(_, record)| if let Record::Commit(_, row) = record { *row } else { None });
         let mut rows = rows.map(|row| &self.rows[row]);
-        let lost_row = rows.find(|row| row.number == number && row.end <= instant);
+        let lost_row = rows.find(|row| row.is_below(&horizon));
         let sentence = lost_row.map(|row| lost(row, &horizon, by.0));
         self.machines[at].replayed.push(horizon);
         if let Some(sentence) = sentence {
@@ -107,8 +105,7 @@ impl World {
         let rows = &mut self.rows[row];
         let seen = *rows.seen.get_or_insert(moment);
         let rows = &self.rows[row];
-        let is_lost =
-            |horizon: &&Horizon| horizon.number == rows.number && rows.end <= horizon.instant && horizon.order < seen;
+        let is_lost = |horizon: &&Horizon| rows.is_below(horizon) && horizon.order < seen;
         if let Some(horizon) = self.machines[at].horizons.iter().find(is_lost) {
             let sentence = lost(rows, horizon, self.name(at));
             self.fail(sentence);
@@ -143,20 +140,21 @@ impl World {
         &mut self,
         (at, slot): (usize, usize),
         database: usize,
-        instant: i64,
+        (instant, acceptances): (i64, u64),
         look: (usize, u64),
-        (record, time): (usize, i64),
+        record: usize,
     ) {
         let by = (self.name(at), slot);
         let machine = &mut self.machines[at];
         let number = machine.wal.numbers[database];
-        let horizon = Horizon { instant, number, record, time, database, order: look.1, by };
+        let horizon = Horizon { instant, acceptances, number, record, order: look.1, by };
         let since = &machine.procs.seen[look.0..];
         let rows = since.iter().map(|&row| &self.rows[row]);
-        let lost_rows =
-            rows.filter(|row| row.number == horizon.number && row.end <= instant && row.seen > Some(look.1));
+        let lost_rows = rows.filter(|row| row.is_below(&horizon) && row.seen > Some(look.1));
         let sentence = lost_rows.map(|row| lost(row, &horizon, by.0)).next();
-        let is_known = |known: &Horizon| known.number == horizon.number && known.instant >= instant;
+        let is_known = |known: &Horizon| {
+            known.number == horizon.number && known.instant >= instant && known.acceptances >= acceptances
+        };
         if !machine.horizons.iter().any(is_known) {
             machine.horizons.push(horizon);
         }
@@ -166,31 +164,13 @@ impl World {
     }
 }
 
-impl Play {
-    /// A server's clock is about to be accepted, or was. Horizons above its reading do not count any more. Returns the reading.
-    pub fn take_horizons_back(&self, at: usize, known: Option<i64>) -> i64 {
-        let time = self.time();
-        let mut world = self.world();
-        let machine = &mut world.machines[at];
-        machine.acceptances += 1;
-        let now = known.unwrap_or(i64::MAX).min(time + machine.offset());
-        machine.taken_back.push((time, now));
-        machine.horizons.retain(|horizon| horizon.instant <= now);
-        let taken_back = [(time, now)];
-        for machine in &mut world.machines {
-            machine.replayed.retain(|horizon| !horizon_that_was_taken_back(&taken_back, horizon));
-        }
-        now
-    }
-}
-
 fn lost(row: &Row, horizon: &Horizon, server: char) -> String {
     let (by, slot) = row.by;
     let (asked, asker) = horizon.by;
     format!(
-        "a row is lost: session {slot} of server {by} has inserted an ID whose tick ends at {}, session {asker} of server {asked} \
+        "a row is lost: session {slot} of server {by} has inserted IDs whose ticks end at {:?}, session {asker} of server {asked} \
          was told the horizon {}, and only then does the row become visible on server {server}",
-        time(row.end),
+        row.ends.iter().map(|&(end, acceptances)| (time(end), acceptances)).collect::<Vec<_>>(),
         time(horizon.instant)
     )
 }

@@ -5,12 +5,15 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use flake_core::horizon::transactions::SessionTransactions;
-use flake_core::ledger::protocol;
-use flake_core::{Answer, FinalProgress, Node, Slot};
+use flake_core::ledger::host::{Fault, Server};
+use flake_core::ledger::lasting::file::newest;
+use flake_core::ledger::time::begin;
+use flake_core::ledger::time::shared::generation_of;
+use flake_core::{Answer, Node, Slot};
 
 use crate::host::{Dead, Hosted, Terminated, Trouble};
 use crate::layouts::{self, Id, KINDS, Own, SECOND, SNO};
-use crate::machine::SLOTS;
+use crate::machine::{Machine, SLOTS};
 use crate::oracle::{Made, time};
 use crate::play::{Play, tell};
 use crate::procs::Look;
@@ -20,8 +23,6 @@ pub struct Session {
     pub database: usize,
     pub has_joined: bool,
     pub own: [Option<Own>; KINDS],
-    /// The session stopped in the middle of making a sno.
-    is_making: bool,
     pub transaction: Option<Transaction>,
     pub past: SessionTransactions,
 }
@@ -39,7 +40,7 @@ pub struct Transaction {
     pub is_read_only: bool,
     /// The snapshot of all its statements, if they share one.
     pub look: Option<Look>,
-    /// Its last horizon by that snapshot, and how often the clock had been accepted by then.
+    /// Its last horizon by that snapshot, and the era.
     pub last: Option<(u64, i64)>,
     /// The page as only this transaction sees it, which has dropped and created the extension.
     pub private: Option<Arc<flake_core::ledger::host::Page>>,
@@ -55,24 +56,9 @@ impl Session {
             database,
             has_joined: false,
             own: Default::default(),
-            is_making: false,
             transaction: None,
             past: SessionTransactions::before_joining(),
         }
-    }
-
-    fn final_progress(&self) -> Option<Vec<FinalProgress>> {
-        (!self.is_making).then(|| self.own.iter().flatten().filter_map(Own::final_progress).collect())
-    }
-}
-
-impl Hosted {
-    /// Reads the clock, and makes the transaction hold horizons.
-    fn admit(&self, past: &SessionTransactions) -> (i64, Result<(), i64>) {
-        use flake_core::ledger::host::Server;
-        self.interruptible();
-        let now = self.now();
-        (now, past.admit(self, now))
     }
 }
 
@@ -103,13 +89,13 @@ impl Play {
                 slot,
                 database: session.database,
                 node: Node::new(machine.node.0, machine.node.1).unwrap(),
-                boot: machine.boot,
                 memory: Arc::clone(&machine.memory),
                 offset: Arc::clone(&machine.offset),
                 control: Arc::default(),
                 private: transaction.private.take(),
                 xid: None,
                 has_looked_in: None,
+                has_lock: Cell::default(),
             };
             (session, host)
         };
@@ -144,7 +130,9 @@ impl Play {
                 None
             }
         };
-        if let Some(Err(Trouble::Fault(fault))) = result {
+        if let Some(Err(Trouble::Fault(fault))) = result
+            && !matches!(fault, Fault::Lead(..) | Fault::BothLead(..))
+        {
             self.world().fail(format!("a session finds a fault: {fault:?}"));
         }
         self.rests(&host.control);
@@ -156,7 +144,7 @@ impl Play {
         let left = catch_unwind(AssertUnwindSafe(|| {
             self.end_transaction(host, session, false);
             if session.has_joined {
-                protocol::leave(host, session.final_progress().as_deref());
+                begin::leave(host);
             }
         }));
         if let Err(payload) = left
@@ -186,8 +174,7 @@ impl Play {
             while made.get() < count {
                 let answer = self.make_one(host, session, kind)?;
                 if let Some((instant, _)) = answer.wait() {
-                    use flake_core::ledger::host::Server;
-                    let left = instant.saturating_sub(host.now());
+                    let left = instant.saturating_sub(host.time(host.memory.shared.era(), kind >= SNO));
                     until.set(instant);
                     if !waits || left > PATIENCE {
                         break;
@@ -222,32 +209,24 @@ impl Play {
         kind: usize,
     ) -> Result<Answer<Id>, Trouble> {
         self.join(host, session)?;
-        session.is_making = kind >= SNO;
         let slot = Slot::new(host.slot as u32, SLOTS as u32).unwrap();
         let own = session.own[kind].take().map_or_else(|| Own::begin(host, kind, slot), Ok);
-        let mut own = match own {
-            Ok(own) => own,
-            Err(trouble) => {
-                session.is_making = false;
-                return Err(trouble);
-            }
-        };
+        let mut own = own?;
         let past = &session.past;
         let read = Cell::new((0, 0));
-        let outcome = own.next(host, kind, |host| {
-            let (now, admitted) = host.admit(past);
+        let outcome = own.next(host, kind, |host, era, now| {
+            host.interruptible();
             read.set((self.time(), now));
-            (now, admitted)
+            past.admit(host, era, now)
         });
         session.own[kind] = Some(own);
-        session.is_making = false;
         if let Ok(Answer::Issue(id)) = outcome {
             let mut world = self.world();
             let machine = &world.machines[host.at];
             let maker = (host.slot, session.database);
             let (time, clock) = read.get();
-            let is_below =
-                machine.promises.iter().find_map(|promise| promise.broken_by(maker, id.start, id.end, clock));
+            let is_below = machine.promises.iter().find_map(|promise| promise.broken_by(maker, id.start));
+            let unreserved = self.unreserved(host, machine, clock);
             let is_creator = session.transaction.as_ref().is_some_and(|transaction| transaction.is_creator);
             let made = Made {
                 server: host.at,
@@ -268,13 +247,22 @@ impl Play {
             };
             let number = world.oracle.made.len();
             let wrong = world.oracle.made(made);
-            if let Some(wrong) = is_below.or(wrong) {
+            if let Some(wrong) = is_below.or(wrong).or(unreserved) {
                 world.fail(wrong);
             }
             drop(world);
             self.insert(host, session, id.end, Some(number));
         }
         outcome
+    }
+
+    /// Rule 2: says whether an instant at which an ID was made is not reserved in the file and in the page.
+    fn unreserved(&self, host: &Hosted, machine: &Machine, instant: i64) -> Option<String> {
+        let generation = generation_of(host.memory.shared.era());
+        let of_file = newest(machine.file.as_ref()?.bytes()).ok()?.0.reserved.until[generation];
+        let of_page = machine.wal.reserved_in(host.database).until[generation];
+        let until = if host.private.is_some() { of_file } else { of_file.min(of_page) };
+        (until <= instant).then(|| format!("an ID of {} is made before its time is reserved", time(instant)))
     }
 
     /// A session begins a transaction.

@@ -104,8 +104,6 @@ fn simpler(event: Event) -> Vec<Event> {
         Event::LoseFile { ending: Ending::Reboot(_) | Ending::Crash } => {
             vec![Event::LoseFile { ending: Ending::InOrder }]
         }
-        Event::Start { preloads: true } => vec![Event::Start { preloads: false }],
-        Event::Restart { node, preloads: true } => vec![Event::Restart { node, preloads: false }],
         Event::Follow { source, node, keeps_file: true } => {
             vec![Event::Follow { source, node, keeps_file: false }]
         }

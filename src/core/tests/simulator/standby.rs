@@ -3,16 +3,12 @@
 use std::sync::Arc;
 
 use crate::disk::File;
-use crate::exemptions::{
-    horizon_that_an_acceptance_did_not_know, horizon_that_was_taken_back, horizon_without_the_acceptance,
-};
 use crate::machine::Promise;
 use crate::operator::Ending;
 use crate::oracle::Branch;
 use crate::play::{Play, SERVERS, World, tell};
 use crate::rows::Horizon;
 use crate::wal::{DATABASES, Record};
-use flake_core::ledger::record::newest;
 
 impl World {
     /// The standbys of a server whose data directory is replaced cannot follow it any more.
@@ -73,16 +69,7 @@ impl Play {
         let replayed = old.promises.iter().filter(|promise| promise.database.is_some() && promise.record <= end);
         let promises: Vec<_> = replayed.cloned().collect();
         let is_known = |horizon: &&Horizon| horizon.record <= end;
-        let file = new.file.as_ref().and_then(|file| newest(file.bytes()).ok());
-        let of_file = file.map_or(0, |((marks, _), _)| marks.bound.recalls);
-        let is_taken_back = |horizon: &&Horizon| {
-            let is_behind = new.wal.acceptances_in(horizon.database) < of_file;
-            horizon_that_was_taken_back(&new.taken_back, horizon)
-                || is_behind && horizon_that_an_acceptance_did_not_know(&new.taken_back, horizon)
-                || horizon_without_the_acceptance(&new.wal, horizon)
-        };
-        let horizons: Vec<_> =
-            old.horizons.iter().filter(is_known).filter(|horizon| !is_taken_back(horizon)).cloned().collect();
+        let horizons: Vec<_> = old.horizons.iter().filter(is_known).cloned().collect();
         let number = world.oracle.branches.len();
         world.oracle.branches.push(branch);
         let machine = &mut world.machines[at];
@@ -112,20 +99,19 @@ impl Play {
         let mut world = self.world();
         world.cut_off_standbys(at);
         let new_life = world.number();
-        world.renewed += i64::from(keeps_file);
         let upstream = &world.machines[source];
         let mut wal = upstream.wal.clone();
         wal.crash();
         let file = upstream.file.as_ref().map(|file| File::new(file.bytes().to_vec()));
-        let (branch, history, taken_back) = (upstream.branch, upstream.history.clone(), upstream.taken_back.clone());
+        let (branch, history) = (upstream.branch, upstream.history.clone());
         let upgrade = upstream.upgrade;
         let of_file = |promise: &&Promise| promise.database.is_none();
         let promises = upstream.promises.iter().filter(of_file).cloned().collect();
         let machine = &mut world.machines[at];
-        let keeps_file = keeps_file && machine.exists && machine.file.is_some();
+        // pg_rewind refuses a cluster that pg_upgrade has made of the other.
+        let keeps_file = keeps_file && machine.exists && machine.file.is_some() && machine.upgrade == upgrade;
         if !keeps_file {
             machine.file = file;
-            machine.taken_back = taken_back;
             machine.promises = promises;
             machine.life = new_life;
         }
@@ -135,7 +121,6 @@ impl Play {
         (machine.wal, machine.branch, machine.history) = (wal, branch, history);
         machine.upgrade = upgrade;
         machine.node = node;
-        machine.forget_returned();
         machine.has_looked = [false; DATABASES];
         machine.saved = None;
         machine.horizons.clear();

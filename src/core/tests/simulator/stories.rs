@@ -42,11 +42,11 @@ pub fn follow(node: (u32, u32)) -> Event {
     Event::Follow { source: A, node, keeps_file: false }
 }
 
-pub const RESTART: Event = Event::Restart { node: FIRST, preloads: false };
+pub const RESTART: Event = Event::Restart { node: FIRST };
 pub const ACCEPT: Event = Event::Accept { slot: 0, stop: None };
 pub const REPLAY: Event = Event::Replay { most: usize::MAX };
 pub const CRASH: Event = Event::Stop { ending: Ending::Crash };
-pub const START: Event = Event::Start { preloads: false };
+pub const START: Event = Event::Start;
 pub const LOSE_FILE: Event = Event::LoseFile { ending: Ending::InOrder };
 
 /// Sets the clock to when the ID was made that is `which` IDs before the last one, and makes IDs there.
@@ -65,7 +65,7 @@ pub fn on(at: usize, events: impl IntoIterator<Item = Event>) -> Vec<(usize, Eve
 /// Plays a story, and fails if anything goes wrong in it.
 pub fn goes_well(events: impl IntoIterator<Item = Vec<(usize, Event)>>) -> World {
     be_quiet();
-    let story = Story { events: events.into_iter().flatten().collect() };
+    let story = Story { events: events.into_iter().flatten().collect(), any_time: 0 };
     let world = Play::of(&story, false);
     if let Some(Failure(failure)) = &world.failure {
         panic!("{failure}\n{}", told(&story));

@@ -139,7 +139,7 @@ fn a_session_keeps_the_later_time_that_another_one_has_written() {
 /// number back, its file still has the used time of that.
 #[test]
 fn a_file_keeps_the_used_time_of_another_number() {
-    let restart = |node| Event::Restart { node, preloads: false };
+    let restart = |node| Event::Restart { node };
     goes_well([
         on(A, [wait(0), Event::Step { by: 60 * SECOND }, make(0), Event::SetRight, restart(SECOND_NODE), wait(0)]),
         on(A, [Event::Recreate { slot: 0, stop: None }, Event::End { slot: 0, commits: true, stop: None }]),
@@ -152,7 +152,7 @@ fn a_file_keeps_the_used_time_of_another_number() {
 /// new page has the used time of that number.
 #[test]
 fn a_page_created_under_another_number_has_the_used_time_of_the_first() {
-    let restart = |node| Event::Restart { node, preloads: false };
+    let restart = |node| Event::Restart { node };
     goes_well([
         on(A, [wait(0), Event::Step { by: 60 * SECOND }, make(0), Event::SetRight, restart(SECOND_NODE)]),
         on(A, [Event::Recreate { slot: 0, stop: None }, Event::End { slot: 0, commits: true, stop: None }]),

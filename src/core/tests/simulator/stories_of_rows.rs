@@ -54,7 +54,7 @@ fn a_horizon_from_before_time_was_granted_binds_the_next_number() {
             on(B, [follow(FIRST), Event::Promote]),
             on(A, [make(0)]),
             on(B, [Event::Pass { by: wait }, ASK, ASK]),
-            on(B, [Event::Step { by: -1000 }, Event::Restart { node: SECOND_NODE, preloads: false }, micro]),
+            on(B, [Event::Step { by: -1000 }, Event::Restart { node: SECOND_NODE }, micro]),
         ]);
     }
 }
@@ -268,7 +268,7 @@ fn a_restarted_server_that_learns_of_a_recall_keeps_what_it_has_announced() {
 /// horizons bind it there, and the page of the other database does not stop IDs that it has begun to make.
 #[test]
 fn horizons_that_only_the_file_knows_bind_a_new_primary() {
-    let last = Event::Restart { node: SECOND_NODE, preloads: false };
+    let last = Event::Restart { node: SECOND_NODE };
     goes_well([
         on(A, [Event::Step { by: 15 * SECOND }]),
         on(B, [follow(FIRST)]),

@@ -3,7 +3,7 @@
 use crate::layouts::{DAY, HOUR, SECOND, SNO};
 use crate::operator::Ending;
 use crate::stories::{
-    A, CRASH, LOSE_FILE, RESTART, START, again, at_each_point, connect, goes_well, make, on, snos, snos_again, wait,
+    A, LOSE_FILE, RESTART, START, again, at_each_point, connect, goes_well, make, on, snos, snos_again, wait,
 };
 use crate::story::Event;
 
@@ -108,9 +108,9 @@ fn a_session_that_is_terminated_in_the_middle_of_an_id_gives_up_its_time() {
     });
 }
 
-/// The machine crashes. Any sectors of an exit note, and of records that were written later and not flushed, may be on disk.
+/// The machine crashes. Any sectors of records that were written and not flushed may be on disk.
 #[test]
-fn a_torn_exit_note_gives_nothing_back() {
+fn a_record_that_was_not_flushed_may_be_on_disk() {
     let crash = |round: u64| {
         let sectors = round.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ round << 7;
         Event::Stop { ending: Ending::Reboot(sectors) }
@@ -123,39 +123,5 @@ fn a_torn_exit_note_gives_nothing_back() {
         let middle = Event::Make { slot: 0, kind: 0, count: 1, waits: false, stop: Some(stop) };
         let story = [make(0), exit, RESTART, middle, crash(stop.into()), START];
         goes_well([on(A, story), on(A, again(0, false))]).stops
-    });
-}
-
-/// A session is stopped anywhere while it exits, and another one makes IDs. The exit note does not give back what that one uses.
-#[test]
-fn an_exit_note_gives_back_nothing_that_another_session_uses() {
-    at_each_point(|stop| {
-        let exit = Event::Exit { slot: 0, stop: Some(stop) };
-        let go_on = Event::GoOn { slot: 0, stop: None };
-        let pass = Event::Pass { by: SECOND / 2 };
-        let one = goes_well([on(A, [make(0), exit, pass, make(1), go_on, CRASH, START]), on(A, again(0, false))]);
-        // The other one makes more IDs after the note may have been written, in time that it was granted before.
-        let more =
-            goes_well([on(A, [make(0), exit, make(1), go_on, pass, make(1), CRASH, START]), on(A, again(0, false))]);
-        // Two sessions exit at once, and a third one begins.
-        let other = Event::Exit { slot: 1, stop: Some(stop / 2) };
-        let last = Event::GoOn { slot: 1, stop: None };
-        let two = goes_well([
-            on(A, [make(0), make(1), exit, other, go_on, pass, make(0), last, CRASH, START]),
-            on(A, again(0, false)),
-        ]);
-        // The last session to exit finds the progress of an earlier one, which got further and was stopped for good.
-        let earlier = [make(1), pass, make(0)];
-        let further = goes_well([
-            on(A, [pass]),
-            on(A, earlier),
-            on(A, [exit, Event::Exit { slot: 1, stop: None }, CRASH, START]),
-            on(A, again(0, false)),
-        ]);
-        let of_snos = goes_well([
-            on(A, [snos(1), pass, snos(0), exit, Event::Exit { slot: 1, stop: None }, RESTART]),
-            on(A, snos_again(0)),
-        ]);
-        one.stops + more.stops + two.stops + further.stops + of_snos.stops
     });
 }

@@ -9,6 +9,8 @@ use crate::play::{Play, tell};
 #[derive(Debug, Clone, PartialEq)]
 pub struct Story {
     pub events: Vec<(usize, Event)>,
+    /// If it is not 0, sessions get any number for flake's time; the numbers follow from this one.
+    pub any_time: u64,
 }
 
 /// An event of a server, or of its session in a slot, which may stop at one of its points.
@@ -111,12 +113,9 @@ pub enum Event {
     Stop {
         ending: Ending,
     },
-    Start {
-        preloads: bool,
-    },
+    Start,
     Restart {
         node: (u32, u32),
-        preloads: bool,
     },
     DiskFails(bool),
     SaveFile,
@@ -235,11 +234,11 @@ impl Play {
             }
             Event::ToUsed { which, by, waits } => self.to_used(at, which, by, waits),
             Event::Stop { ending } => self.stop_server(at, ending),
-            Event::Start { preloads } => self.start_server(at, preloads),
-            Event::Restart { node, preloads } => {
+            Event::Start => self.start_server(at),
+            Event::Restart { node } => {
                 self.stop_server(at, Ending::InOrder);
                 self.renumber(at, node);
-                self.start_server(at, preloads);
+                self.start_server(at);
             }
             Event::DiskFails(fails) => {
                 let mut world = self.world();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use flake_core::horizon::{ask, published};
 use flake_core::ledger::host::{Host, Server};
-use flake_core::ledger::protocol;
+use flake_core::ledger::time::begin;
 
 use crate::host::{Hosted, Trouble};
 use crate::oracle::time;
@@ -100,8 +100,7 @@ impl Play {
         }
         let result = self.act((at, slot), stop, |host, session| {
             self.join(host, session)?;
-            let (database, horizon) = (session.database, self.publish_in(host, session)?);
-            self.world().publish((host.at, host.slot), database, horizon, self.time());
+            self.publish_in(host, session)?;
             Ok(())
         });
         let mut world = self.world();
@@ -132,11 +131,16 @@ impl Play {
     fn replayed(&self, host: &mut Hosted, database: usize, look: &Look, replayed: usize) -> Result<i64, Trouble> {
         host.step("has its snapshot on a standby");
         let has_looked_in = host.has_looked_in;
-        let horizon = published::replayed(look, || host.page())?.ok_or(Trouble::NothingPublished)?;
+        let acceptances = Cell::new(0);
+        let read = || {
+            let page = host.page()?;
+            acceptances.set(page.record()?.reserved.acceptances);
+            Ok(page)
+        };
+        let horizon = published::replayed::<Trouble>(look, read)?.ok_or(Trouble::NothingPublished)?;
         // The server reads nothing else from the page.
         host.has_looked_in = has_looked_in;
-        let (who, time) = ((host.at, host.slot), self.time());
-        self.world().returned_replayed(who, database, (horizon, replayed), time);
+        self.world().returned_replayed((host.at, host.slot), database, (horizon, acceptances.get()), replayed);
         Ok(horizon)
     }
 
@@ -146,36 +150,32 @@ impl Play {
         }
         host.step("has its snapshot");
         self.join(host, session)?;
-        let acceptances = self.world().machines[host.at].acceptances;
         let horizon = ask::ask(host, &session.past, look)?;
+        let (era, acceptances) = (host.memory.shared.era(), self.world().acceptances(host.at));
         host.step("has a horizon");
         let again = ask::ask(host, &session.past, look)?;
         let mut world = self.world();
         if again != horizon {
             world.fail(format!("a snapshot has two horizons: {} and {}", time(horizon), time(again)));
         }
-        let machine = &world.machines[host.at];
-        // A horizon that was announced before the clock was accepted does not count.
-        if machine.acceptances != acceptances {
-            return Ok(horizon);
-        }
         let transaction = session.transaction.get_or_insert_default();
         if transaction.look.is_some() {
-            let last = transaction.last.replace((acceptances, horizon));
-            if last.is_some_and(|(before, last)| before == acceptances && horizon < last) {
+            let last = transaction.last.replace((era, horizon));
+            if last.is_some_and(|(before, last)| before == era && horizon < last) {
                 world.fail(format!("the horizon of one snapshot goes back to {}", time(horizon)));
             }
         }
         let machine = &world.machines[host.at];
         let record = if host.private.is_some() { usize::MAX } else { machine.wal.flushed };
-        world.returned((host.at, host.slot), session.database, horizon, (look.seen, look.order), (record, self.time()));
+        let look = (look.seen, look.order);
+        world.returned((host.at, host.slot), session.database, (horizon, acceptances), look, record);
         Ok(horizon)
     }
 
     /// Counts the session as a user of the ledger.
     pub fn join(&self, host: &mut Hosted, session: &mut Session) -> Result<(), Trouble> {
         if !session.has_joined {
-            protocol::join(host)?;
+            begin::join(host)?;
             session.past.take_part(host);
             session.has_joined = true;
         }
@@ -191,7 +191,7 @@ impl Play {
         let result = self.act((at, slot), stop, |host, session| {
             host.interruptible();
             self.join(host, session)?;
-            instant.set(host.now() - ago);
+            instant.set(host.time(host.memory.shared.era(), false) - ago);
             match session.past.cover(host, instant.get())? {
                 None => {
                     host.step("has covered an ID");

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use flake_core::ledger::host::Page;
-use flake_core::ledger::marks::Marks;
+use flake_core::ledger::lasting::record::{Record as Reserving, Reserved};
 
 pub const DATABASES: usize = 2;
 
@@ -53,15 +53,12 @@ impl Wal {
         self.records.len()
     }
 
-    /// How often the clock was accepted, according to the page of a database.
-    pub fn acceptances_in(&self, database: usize) -> u32 {
-        let bytes = self.databases[database].0.as_ref().and_then(|page| page.bytes.as_ref());
-        bytes.and_then(|bytes| Marks::decode(bytes).ok()).map_or(0, |(marks, _)| marks.bound.recalls)
-    }
-
-    /// How often the clock was accepted, according to all pages.
-    pub fn acceptances(&self) -> u32 {
-        (0..DATABASES).map(|database| self.acceptances_in(database)).max().unwrap_or_default()
+    /// Which time is reserved, according to the page of a database that is on disk.
+    pub fn reserved_in(&self, database: usize) -> Reserved {
+        let (extension, _) = self.last_of(database, self.flushed);
+        let bytes = extension.as_ref().and_then(|page| page.bytes.as_ref());
+        let record = bytes.and_then(|bytes| Reserving::decode(bytes).ok());
+        record.map_or(Reserved::NONE, |(record, _)| record.reserved)
     }
 
     pub fn flush(&mut self, upto: usize) {
@@ -73,13 +70,14 @@ impl Wal {
         self.records.truncate(self.flushed);
         for database in 0..DATABASES {
             if self.databases[database].1 > self.flushed {
-                self.databases[database] = self.last_of(database);
+                self.databases[database] = self.last_of(database, self.flushed);
             }
         }
     }
 
-    fn last_of(&self, wanted: usize) -> (Extension, usize) {
-        let last = self.records.iter().enumerate().rev().find_map(|(at, (_, record))| match record {
+    /// The page of a database after some records, and the record that it is from.
+    fn last_of(&self, wanted: usize, upto: usize) -> (Extension, usize) {
+        let last = self.records[..upto].iter().enumerate().rev().find_map(|(at, (_, record))| match record {
             Record::Extension(database, extension) if *database == wanted => Some((extension.clone(), at + 1)),
             _ => None,
         });

@@ -4,7 +4,7 @@
 use std::cell::{Cell, RefCell};
 
 use flake_core::{
-    Answer, Field, Generator, Lanes, Layout, Node, OwnWords, Part, Reversal, Role, SequenceRule, Start, Words, built_in,
+    Answer, Field, Generator, Lanes, Layout, Node, OwnWords, Part, Reversal, Role, SequenceRule, Words, built_in,
 };
 
 /// The beginning of a millisecond.
@@ -19,16 +19,22 @@ pub struct Watched {
 }
 
 impl Words for Watched {
-    fn load(&self, lane: u64) -> u64 {
-        self.words.load(lane)
+    fn load(&self, lane: u64, bit: u64) -> u64 {
+        self.words.load(lane, bit)
     }
-    fn swap(&self, lane: u64, old: u64, new: u64) -> bool {
-        let is_swapped = self.words.swap(lane, old, new);
+    fn swap(&self, lane: u64, bit: u64, old: u64, new: u64) -> bool {
+        let is_swapped = self.words.swap(lane, bit, old, new);
         if is_swapped {
             self.taken.borrow_mut().push((lane, new));
             self.swaps_left.set(self.swaps_left.get().saturating_sub(1));
         }
         is_swapped
+    }
+    fn steps_back(&self) -> u64 {
+        self.words.steps_back()
+    }
+    fn step_back(&self, known: u64) -> bool {
+        self.words.step_back(known)
     }
     fn are_current(&self) -> bool {
         self.swaps_left.get() > 0
@@ -57,8 +63,7 @@ impl<'a> Server<'a> {
 
     /// A session with this lane, that may use the tick.
     pub fn session(&self, lane: u64) -> Generator<&'a Layout> {
-        let start = Start { free_from: self.start, resumed: None };
-        Generator::start(self.layout, &self.lanes, lane, start)
+        Generator::start(self.layout, &self.lanes, lane, self.start)
     }
 
     /// Makes an ID, and returns its number among the node's IDs of the tick, or the answer.

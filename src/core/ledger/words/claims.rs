@@ -1,8 +1,8 @@
 //! Which lines of shared memory have the words of a layout, and what the words say.
 
-use super::host::{Server, Shared};
 use super::line::{CUSTOM_LINES, Line};
-use crate::layout::ticks::Ticks;
+use crate::ledger::host::Server;
+use crate::ledger::time::shared::Shared;
 use crate::sync::{AtomicU64, Ordering};
 use crate::words::Words;
 use crate::{Lanes, SequenceRule};
@@ -12,11 +12,6 @@ use crate::{Lanes, SequenceRule};
 pub struct Claim {
     first: usize,
     rule: SequenceRule,
-}
-
-impl Claim {
-    /// No lines, for a generator whose lane is its own.
-    pub const NONE: Self = Self { first: usize::MAX, rule: SequenceRule::Reset };
 }
 
 /// The words of an era on a server.
@@ -35,26 +30,39 @@ impl<'a, H: Server> ServerWords<'a, H> {
     }
 
     #[inline]
-    fn word(&self, lane: u64) -> &AtomicU64 {
-        self.host.lines()[self.claim.first + lane as usize].of(self.era)
+    fn word(&self, lane: u64, bit: u64) -> &AtomicU64 {
+        self.host.lines()[self.claim.first + lane as usize].word(self.era, bit)
+    }
+
+    fn count(&self) -> &AtomicU64 {
+        &self.host.lines()[self.claim.first].steps_back
     }
 }
 
 impl<H: Server> Words for ServerWords<'_, H> {
     #[inline]
-    fn load(&self, lane: u64) -> u64 {
-        self.word(lane).load(Ordering::SeqCst)
+    fn load(&self, lane: u64, bit: u64) -> u64 {
+        self.word(lane, bit).load(Ordering::SeqCst)
     }
 
     #[inline]
-    fn swap(&self, lane: u64, old: u64, new: u64) -> bool {
-        self.word(lane).compare_exchange(old, new, Ordering::SeqCst, Ordering::Relaxed).is_ok()
+    fn swap(&self, lane: u64, bit: u64, old: u64, new: u64) -> bool {
+        debug_assert!(old < new, "a word only rises");
+        self.word(lane, bit).compare_exchange(old, new, Ordering::SeqCst, Ordering::Relaxed).is_ok()
     }
 
-    /// A session checks this after it has taken a block: if the era is still the same, the word was not reset before.
+    fn steps_back(&self) -> u64 {
+        self.count().load(Ordering::SeqCst)
+    }
+
+    fn step_back(&self, known: u64) -> bool {
+        self.count().compare_exchange(known, known + 1, Ordering::SeqCst, Ordering::Relaxed).is_ok()
+    }
+
+    /// A session checks this after it has taken a block: if the era is still the same, the block is above its floor.
     #[inline]
     fn are_current(&self) -> bool {
-        self.host.shared().window.era() == self.era
+        self.host.shared().era() == self.era
     }
 
     #[inline]
@@ -68,8 +76,6 @@ impl<H: Server> Words for ServerWords<'_, H> {
 pub struct Counted {
     /// The key of the layout. Layouts with the same bits have the same key, and share their words.
     pub key: u64,
-    /// How the layout divides time.
-    pub ticks: Ticks,
     /// The layout's lanes on this server.
     pub lanes: Lanes,
     /// How the sequence changes when a tick begins.
@@ -93,7 +99,7 @@ pub struct Quota {
 /// Finds the lines of a layout, or takes free ones. Returns None if its database has too many. There are always enough for built-in
 /// layouts. Layouts with the same bits make the same IDs, so the rule of the first one is in force for all of them.
 pub fn claim(server: &impl Server, counted: &Counted) -> Option<Claim> {
-    let Counted { key, ticks: Ticks { epoch, length, .. }, lanes, rule, database } = *counted;
+    let Counted { key, lanes, rule, database } = *counted;
     let (lines, used) = (server.lines(), &server.shared().lines);
     // The lock keeps others from taking the same lines.
     server.lock(|_| {
@@ -112,9 +118,6 @@ pub fn claim(server: &impl Server, counted: &Counted) -> Option<Claim> {
             set(&of.key, key);
             set(&of.database, database.into());
             set(&of.lanes, lanes.count);
-            set(&of.size, lanes.size());
-            set(&of.epoch, epoch as u64);
-            set(&of.length, length as u64);
             set(&of.rolls, u64::from(rule == SequenceRule::Rolling));
             used.store(all as u64 + lanes.count, Ordering::Release);
         }
@@ -146,30 +149,4 @@ fn quota_of(used: &[Line], database: u32) -> Quota {
 fn starts(used: &[Line]) -> impl Iterator<Item = usize> {
     let next = |at: &usize| Some(at + used.get(*at)?.lanes.load(Ordering::Relaxed).max(1) as usize);
     std::iter::successors(Some(0), next).take_while(|&at| at < used.len())
-}
-
-/// Resets the words of an era, before it begins.
-pub fn reset(server: &(impl Server + ?Sized), era: u64) {
-    let used = server.shared().lines.load(Ordering::Acquire) as usize;
-    server.lines()[..used].iter().for_each(|line| line.of(era).store(0, Ordering::SeqCst));
-}
-
-/// Returns when the latest tick began in which an ID of a layout was taken in an era.
-pub(crate) fn latest_of(server: &impl Server, claim: Claim, era: u64) -> Option<i64> {
-    latest_at(server.lines(), claim.first, era)
-}
-
-/// Returns when the latest tick began in which an ID of any layout was taken in an era.
-pub(crate) fn latest(server: &(impl Server + ?Sized), era: u64) -> Option<i64> {
-    let lines = &server.lines()[..server.shared().lines.load(Ordering::Acquire) as usize];
-    starts(lines).filter_map(|at| latest_at(lines, at, era)).max()
-}
-
-fn latest_at(lines: &[Line], at: usize, era: u64) -> Option<i64> {
-    let of = &lines[at];
-    let lanes = of.lanes.load(Ordering::Relaxed) as usize;
-    let word = lines[at..at + lanes].iter().map(|line| line.of(era).load(Ordering::SeqCst)).max()?;
-    let tick = word.checked_sub(1)? / of.size.load(Ordering::Relaxed);
-    let (epoch, length) = (of.epoch.load(Ordering::Relaxed) as i64, of.length.load(Ordering::Relaxed) as i64);
-    Some(Ticks { epoch, length, last: u64::MAX }.start_of(tick))
 }

@@ -1,0 +1,109 @@
+//! The functions for superusers: flake_accept_clock changes to the other generation, flake_start_above makes time unusable, and
+//! flake_accept_turn begins a ledger whose turn is not known.
+
+use std::sync::atomic::{Ordering, fence};
+
+use super::begin::{begin_ledger, turns};
+use super::change::change;
+use super::grant::AHEAD;
+use super::shared::Shared;
+use super::state::{Ledger, in_force};
+use crate::Turns;
+use crate::ledger::host::{Fault, Host, Server};
+use crate::ledger::lasting::page::{confirm, raise_page, read_page, record_mark};
+
+/// The result of accepting the clock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Acceptance {
+    /// From when on IDs are made.
+    pub from: i64,
+    /// Whether anything has changed.
+    pub is_new: bool,
+    /// The highest horizon that had been announced before.
+    pub announced: i64,
+}
+
+/// Returns up to where IDs lead a reading of the clock, or the reading if they do not.
+pub fn led_to(shared: &Shared, ledger: &Ledger, clock: i64, steady: i64) -> i64 {
+    let era = shared.era();
+    let announced = shared.announced(era).load(Ordering::SeqCst);
+    let time = |of_snos| shared.time(era, of_snos, clock, || steady);
+    time(false).max(time(true)).max(ledger.floor).max(announced)
+}
+
+/// Lets IDs be made at the current clock although later IDs exist, in the other generation.
+///
+/// # Errors
+/// [`Fault::BothLead`] if the other generation is far ahead of the clock too; the server's errors.
+pub fn accept<H: Host>(host: &mut H) -> Result<Acceptance, H::Error> {
+    let page = read_page(host)?;
+    let max_lead = host.max_lead();
+    let done = {
+        let writer = host.writer();
+        let Some(ledger) = writer.lock(in_force) else { unreachable!("the page was read") };
+        // The clock is read here, because another session may announce a later instant while this one waits for the writer.
+        let (clock, steady, shared) = (writer.clock(), writer.steady(), writer.shared());
+        let led_to = led_to(shared, &ledger, clock, steady);
+        let announced = shared.announced(shared.era()).load(Ordering::SeqCst);
+        let is_new = led_to > clock || ledger.reserved.end() > clock.saturating_add(AHEAD);
+        if is_new {
+            let new = ledger.accepting();
+            let other = new.reserved.generation();
+            if new.floor.saturating_sub(clock) > max_lead {
+                return Err(Fault::BothLead(new.floor.saturating_sub(clock), max_lead).into());
+            }
+            // Before this start, horizons may have been returned up to the floor.
+            let announced = announced.max(ledger.floor);
+            // If the write fails halfway, a crash may bring the acceptance back.
+            writer.lock(|state| state.file.is_in_doubt = true);
+            writer.lock(|_| shared.clear_anchors(other));
+            writer.point("accepts");
+            change(&writer, new)?;
+            Acceptance { from: new.floor.max(clock), is_new, announced }
+        } else {
+            Acceptance { from: clock, is_new, announced }
+        }
+    };
+    raise_page(host, page)?;
+    Ok(done)
+}
+
+/// Raises an instant: transactions that begin from now on use no tick that begins before it, on this server or on another one that
+/// gets the data. Returns from when on IDs are made, and whether anything has changed.
+pub fn start_above<H: Host>(host: &mut H, instant: i64) -> Result<(i64, bool), H::Error> {
+    let page = read_page(host)?;
+    let (new, is_new) = {
+        let writer = host.writer();
+        let Some(ledger) = writer.lock(in_force) else { unreachable!("the page was read") };
+        let new = ledger.starting_above(instant);
+        // A write that failed before this start may have left a later instant in the file, where a crash can still lose it.
+        if new != ledger || writer.lock(|state| state.file.is_old || state.file.is_in_doubt) {
+            change(&writer, new)?;
+        }
+        (new, new != ledger)
+    };
+    fence(Ordering::SeqCst);
+    raise_page(host, page)?;
+    let era = host.shared().era();
+    Ok((new.floor.max(host.time(era, false)), is_new))
+}
+
+/// Begins the ledger although the turn of the timeline before this one is not known, with a turn that nothing recorded has. Returns
+/// the turn in force.
+pub fn accept_turn<H: Host>(host: &mut H) -> Result<u32, H::Error> {
+    let ledger = begin_ledger(host, |timeline, recorded| {
+        Ok(turns(timeline, recorded).unwrap_or_else(|_| Turns::accepted(timeline.number, recorded)))
+    })?;
+    record_mark(host)?;
+    Ok(ledger.turn())
+}
+
+/// Returns the end of all time that may be used in any generation, as far as this server and the page of the database know.
+///
+/// # Errors
+/// The server's errors.
+pub fn unused<H: Host>(host: &mut H) -> Result<i64, H::Error> {
+    confirm(host)?;
+    let ledger = host.lock(in_force);
+    Ok(ledger.map_or(i64::MIN, |ledger| ledger.reserved.until[0].max(ledger.reserved.until[1])))
+}

@@ -1,0 +1,152 @@
+//! The calls of superusers, and the limit of a lead.
+
+use flake_core::ledger::host::{Fault, Server};
+use flake_core::ledger::lasting::record::{Record, Reserved};
+use flake_core::ledger::time::grant::{AHEAD, Grant, grant};
+use flake_core::ledger::time::operator::{accept, start_above};
+use flake_core::ledger::time::shared::generation_of;
+
+mod alone;
+use alone::making::{granted, make, server, session};
+use alone::{HOUR, NOON, SECOND, Trouble};
+
+#[test]
+fn a_lead_beyond_the_limit_is_an_error_with_two_ways_out() {
+    for by_setting in [true, false] {
+        let mut alone = server();
+        let mut own = session(&mut alone);
+        alone.at(NOON + 3 * HOUR);
+        make(&mut alone, &mut own).unwrap();
+        alone.at(NOON);
+        assert_eq!(make(&mut alone, &mut own), Ok(NOON + 3 * HOUR));
+        alone.pass(2 * AHEAD);
+        let refused = make(&mut alone, &mut own).unwrap_err();
+        assert!(matches!(refused, Trouble::Fault(Fault::Lead(lead, HOUR)) if lead > 2 * HOUR), "{refused:?}");
+        if by_setting {
+            alone.max_lead.set(4 * HOUR);
+            assert!(make(&mut alone, &mut own).unwrap() > NOON + 3 * HOUR);
+            continue;
+        }
+        let accepted = accept(&mut alone).unwrap();
+        assert_eq!((accepted.from, accepted.is_new), (NOON + 2 * AHEAD, true));
+        assert_eq!(make(&mut alone, &mut own), Ok(NOON + 2 * AHEAD));
+        for reserved in [alone.in_file(), alone.in_page()] {
+            assert_eq!((reserved.generation(), reserved.end()), (1, NOON + 3 * AHEAD));
+        }
+    }
+}
+
+/// Both generations are ahead then, and only the setting helps.
+#[test]
+fn a_clock_is_not_accepted_into_a_generation_that_is_far_ahead() {
+    let mut alone = server();
+    let mut own = session(&mut alone);
+    for _ in 0..2 {
+        alone.at(NOON + 3 * HOUR);
+        make(&mut alone, &mut own).unwrap();
+        alone.at(NOON);
+        if alone.ledger().reserved.generation() == 0 {
+            accept(&mut alone).unwrap();
+        }
+    }
+    let before = alone.ledger();
+    let refused = accept(&mut alone).unwrap_err();
+    assert_eq!(refused, Trouble::Fault(Fault::BothLead(3 * HOUR + AHEAD, HOUR)));
+    assert_eq!(alone.ledger(), before);
+    alone.max_lead.set(4 * HOUR);
+    make(&mut alone, &mut own).unwrap();
+}
+
+#[test]
+fn a_clock_that_is_not_led_is_not_accepted() {
+    let mut alone = server();
+    let mut own = session(&mut alone);
+    make(&mut alone, &mut own).unwrap();
+    let before = alone.ledger();
+    let accepted = accept(&mut alone).unwrap();
+    assert_eq!((accepted.from, accepted.is_new), (NOON, false));
+    assert_eq!(alone.ledger(), before);
+}
+
+#[test]
+fn an_acceptance_is_in_the_file_then_in_the_page() {
+    let mut alone = server();
+    let mut own = session(&mut alone);
+    alone.at(NOON + HOUR / 2);
+    make(&mut alone, &mut own).unwrap();
+    alone.at(NOON);
+    let era = alone.shared().era();
+    accept(&mut alone).unwrap();
+    assert_eq!((alone.in_file().acceptances, alone.in_page().acceptances), (1, 1));
+    assert_eq!((generation_of(era), generation_of(alone.shared().era())), (0, 1));
+    assert!(alone.shared().era() > era);
+    let one = make(&mut alone, &mut own).unwrap();
+    assert_eq!(one, NOON);
+    // Accepted again, IDs continue above all of the first generation.
+    alone.at(NOON - SECOND);
+    alone.max_lead.set(2 * HOUR);
+    accept(&mut alone).unwrap();
+    assert_eq!(make(&mut alone, &mut own), Ok(NOON + HOUR / 2 + AHEAD));
+}
+
+/// If the write fails halfway, the file may have the acceptance. It counts once a write has succeeded, and until then no time is
+/// granted: after a crash, rows could come below a horizon.
+#[test]
+fn an_acceptance_that_failed_closes_the_time() {
+    let mut alone = server();
+    let mut own = session(&mut alone);
+    make(&mut alone, &mut own).unwrap();
+    alone.at(NOON - 60 * SECOND);
+    alone.disk_fails.set(true);
+    assert_eq!(accept(&mut alone), Err(Trouble::Disk));
+    alone.at(NOON);
+    let era = alone.shared().era();
+    assert_eq!(grant(&mut alone, era, NOON), Err(Trouble::Disk), "although time is reserved");
+    alone.disk_fails.set(false);
+    assert!(matches!(granted(&mut alone, NOON), Grant::Until(_)));
+    // The record was written, and only the flush had failed.
+    alone.lock(|state| state.file.is_in_doubt = true);
+    let accepted = Record { reserved: Reserved { acceptances: 1, ..alone.in_file() }, ..Record::default() };
+    let half = 1 - alone.lock(|state| state.file.half);
+    let bytes = accepted.encode(1 << 40);
+    alone.file.get_mut().as_mut().unwrap()[half * 4096..][..bytes.len()].copy_from_slice(&bytes);
+    assert_eq!(granted(&mut alone, NOON), Grant::Over);
+    assert_eq!((alone.ledger().reserved.generation(), generation_of(alone.shared().era())), (1, 1));
+}
+
+/// IDs of the generation led the clock when it was in force before, and the steady clock has passed an hour since.
+#[test]
+fn an_accepted_generation_leads_no_more_than_it_must() {
+    let mut alone = server();
+    alone.max_lead.set(10 * HOUR);
+    let mut own = session(&mut alone);
+    for (ahead, back) in [(60 * SECOND, 30 * SECOND), (2 * HOUR, 3 * HOUR / 2)] {
+        alone.pass(ahead);
+        make(&mut alone, &mut own).unwrap();
+        alone.at(alone.now.get() - back);
+        make(&mut alone, &mut own).unwrap();
+        assert!(alone.led() > alone.now.get(), "the anchor is set");
+        accept(&mut alone).unwrap();
+        assert_eq!(alone.led(), alone.now.get());
+    }
+    assert_eq!(make(&mut alone, &mut own), Ok(alone.now.get()));
+}
+
+#[test]
+fn start_above_raises_both_generations_and_no_acceptance_takes_it_back() {
+    let mut alone = server();
+    let mut own = session(&mut alone);
+    make(&mut alone, &mut own).unwrap();
+    let era = alone.shared().era();
+    assert_eq!(start_above(&mut alone, NOON + HOUR / 2), Ok((NOON + HOUR / 2, true)));
+    assert_ne!(alone.shared().era(), era);
+    for reserved in [alone.in_file(), alone.in_page()] {
+        assert_eq!(reserved.until, [NOON + HOUR / 2; 2]);
+    }
+    assert_eq!(make(&mut alone, &mut own), Ok(NOON + HOUR / 2));
+    accept(&mut alone).unwrap();
+    assert_eq!(make(&mut alone, &mut own), Ok(NOON + HOUR / 2));
+    let era = alone.shared().era();
+    assert_eq!(start_above(&mut alone, NOON), Ok((alone.led(), false)), "that is nothing new");
+    assert_eq!(alone.shared().era(), era);
+}
