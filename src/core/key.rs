@@ -27,6 +27,15 @@ pub(crate) fn of_sno(partition: Option<i32>) -> u64 {
     SNO | partition.map_or(0, |partition| 1 + u64::from(partition as u32))
 }
 
+/// Returns the first eight bytes of the SHA-256 of some bytes.
+pub fn sha256(bytes: &[u8]) -> u64 {
+    first_bytes(&Sha256::digest(bytes))
+}
+
+fn first_bytes(digest: &[u8]) -> u64 {
+    digest.iter().take(8).fold(0, |number, &byte| number << 8 | u64::from(byte))
+}
+
 struct Sha256Hasher(Sha256);
 
 impl Hasher for Sha256Hasher {
@@ -35,7 +44,6 @@ impl Hasher for Sha256Hasher {
     }
 
     fn finish(&self) -> u64 {
-        let digest = self.0.clone().finalize();
-        digest.iter().take(8).fold(0, |key, &byte| key << 8 | u64::from(byte))
+        first_bytes(&self.0.clone().finalize())
     }
 }

@@ -39,6 +39,8 @@ pub use generator::{Answer, Generator, Reason, Remaining};
 pub use id::above::Remedy;
 pub use id::text::LONGEST_TEXT;
 pub use id::{ContiguousIds, Parts, Run};
+#[doc(hidden)]
+pub use key::sha256;
 pub use lane::{DIVISION, Lanes};
 pub use layout::builtin::{BUILTIN, built_in, is_always_built_in, unknown_layout};
 pub use layout::definition::{Definition, FieldDefinition, RoleName};

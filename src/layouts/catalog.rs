@@ -3,7 +3,8 @@
 
 use std::ffi::{CStr, CString};
 
-use pgrx::{PgList, direct_function_call, pg_sys};
+use flake_core::sha256;
+use pgrx::{PgList, pg_sys};
 
 use crate::postgres::foreign_servers;
 use crate::postgres::json::LONGEST;
@@ -56,9 +57,5 @@ pub fn names() -> Vec<String> {
 /// Returns what is stored as the server's version. It reveals changes by ALTER SERVER, which are not allowed, because an ID can
 /// only be read by the definition that it was made with.
 pub fn fingerprint(definition: &str) -> String {
-    use pgrx::IntoDatum;
-    // SAFETY: sha256_bytea takes a bytea and returns a bytea.
-    let digest: Option<&[u8]> =
-        unsafe { direct_function_call(pg_sys::sha256_bytea, &[definition.as_bytes().into_datum()]) };
-    digest.unwrap_or_default().iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+    format!("{:016x}", sha256(definition.as_bytes()))
 }

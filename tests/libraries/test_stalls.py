@@ -2,14 +2,14 @@
 
 import concurrent.futures
 import contextlib
+import datetime
 import re
 
 import pytest
 
-from clients import Made
 from conftest import ROOT
-from horizon import OUTBOX, horizon, insert, wait_for_next_tick
-from standing_clock import SESSIONS, at, make, pass_through, server_at_0
+from horizon import OUTBOX, horizon, insert, one, wait_for_next_tick
+from standing_clock import running
 from test_replaced import replace
 from waiting import wait_until
 
@@ -31,25 +31,21 @@ def stalls(server, point):
         file.unlink()
 
 
-def test_no_exit_note_is_written_once_another_session_has_come(own_servers):
-    """The last session has left the count, and others make IDs. A note would give their time back after a crash."""
-    server, made = server_at_0(own_servers), Made()
+def test_an_acceptance_counts_for_a_session_that_has_published_its_bound(own_servers):
+    """The session has read a time that leads the clock by an hour. After the acceptance, no ID is made there."""
+    server = own_servers(clock=running(3600))
+    server.sql("SELECT flake_next('twitter')")
     replace(server, "stalls")
-    with contextlib.ExitStack() as opened:
-        with stalls(server, "left") as has_come:
-            with server.connect() as last:
-                make(last, made)
-                pid = last.info.backend_pid
+    server.set_clock(running(0))
+    lead = "SELECT flake_timestamp(flake_next('twitter')) - clock_timestamp()"
+    with server.connect() as writer, server.connect() as operator, concurrent.futures.ThreadPoolExecutor(1) as pool:
+        for db in writer, operator:
+            assert one(db, lead) > datetime.timedelta(minutes=59)
+        with stalls(server, "published") as has_come:
+            made = pool.submit(one, writer, lead)
             has_come()
-            dbs = [opened.enter_context(server.connect()) for _ in range(SESSIONS)]
-            for seconds in [0, 1.5]:
-                server.set_clock(at(seconds))
-                for db in dbs:
-                    make(db, made)
-        wait_until(lambda: not server.sql("SELECT FROM pg_stat_activity WHERE pid = %s", pid))
-        server.stop("immediate")
-    server.launch()
-    pass_through(server, made, 1.5)
+            operator.execute("SELECT flake_accept_clock()")
+        assert made.result() < datetime.timedelta(seconds=5)
 
 
 def test_a_transaction_that_is_being_prepared_holds_a_horizon(own_servers):

@@ -78,7 +78,7 @@ def test_a_file_that_cannot_be_written_stops_ids_at_the_mark(servers):
 
 
 def test_the_file_is_written_about_every_two_seconds(own_servers):
-    """A single session's exit note, which it writes at its beginning and its exit, is not counted as a record."""
+    """A session that begins or ends writes nothing."""
     server = own_servers()
     file = server.dir / "data" / "flake.mark"
 

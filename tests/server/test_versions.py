@@ -76,8 +76,8 @@ def test_sessions_of_another_version_make_nothing_and_the_others_go_on(server):
     pass_through(server, made, 2)
 
 
-def test_the_last_session_leaves_its_time_free_beside_sessions_of_another_version(server):
-    """The refused ones are not counted, so the exit note is written, and a restart need not wait."""
+def test_ids_continue_at_once_after_sessions_of_another_version(server):
+    """The refused ones have changed nothing in the ledger."""
     made = Made()
     with server.session() as db:
         make(db, made)
@@ -85,7 +85,7 @@ def test_the_last_session_leaves_its_time_free_beside_sessions_of_another_versio
             assert attempt(other, Made()) == list(KINDS)
             assert server.value("SELECT sessions FROM flake_stats") is None
     server.restart()
-    # The next tick of base64id; without the note, the granted time would have to end.
+    # The next tick of base64id.
     server.set_clock(at(1.01))
     with server.connect() as db:
         make(db, made)

@@ -22,9 +22,9 @@ fn a_recalled_horizon_binds_no_other_node() {
     assert!(first.clock < world.oracle.branches[1].promoted + 6 * SECOND, "{first}");
 }
 
-/// Accepting a clock recalls the horizons of another incarnation too, even while a window is open.
+/// The clock was ahead when a horizon was returned, and the file is lost. The page still says that IDs lead.
 #[test]
-fn an_accepted_clock_is_not_bound_by_the_horizons_of_another() {
+fn a_horizon_outlasts_the_loss_of_the_file() {
     let ask = Event::Ask { slot: 0, stop: None };
     goes_well([
         on(A, [Event::Step { by: 15 * SECOND }, ask, Event::LoseFile { ending: Ending::InOrder }, Event::SetRight]),
@@ -231,11 +231,10 @@ fn a_generator_does_not_go_back_to_a_unit_that_ends_in_used_time() {
     )]);
 }
 
-/// A later time was accepted, and an older copy of the file put back. While the clock is ahead in an accepted gap, a session begins; the
-/// clock is corrected, and a page whose gap lies lower opens the window there. An acceptance helps the session too, although the window
-/// contains the clock already.
+/// The clock was accepted, and an older copy of the file is put back. A session of another database begins before this server has
+/// counted the acceptance.
 #[test]
-fn an_acceptance_counts_for_a_session_that_began_after_a_later_clock() {
+fn an_acceptance_that_an_older_file_does_not_have_is_counted() {
     goes_well([
         on(A, [Event::Step { by: SECOND / 4 }, make(1), make(0), Event::SaveFile]),
         on(A, [Event::Step { by: 30 * SECOND }, make(1), Event::LoseFile { ending: Ending::InOrder }]),
