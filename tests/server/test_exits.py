@@ -41,7 +41,7 @@ def test_sessions_that_end_while_they_ask_for_time_keep_nobody_waiting(own_serve
 
 @pytest.mark.parametrize("call", ["flake_next('twitter')", "flake_next('discord')"])
 def test_sessions_that_end_while_the_page_is_locked_keep_nobody_waiting(own_servers, call):
-    """Whether they have a generator or begin one, sessions of their database and of others go on at once."""
+    """Whether they have a generator or begin one, sessions of their database and of others continue at once."""
     server, made = server_at_0(own_servers), Made()
     server.sql("CREATE ROLE owns LOGIN")
     server.sql("CREATE DATABASE other OWNER owns")

@@ -99,7 +99,7 @@ def test_sessions_after_steps_back_go_on_at_once(faked):
 
 
 def test_a_clock_that_was_ahead_can_be_given_up(faked):
-    """The node's other generation has IDs that lead no more. They do not come again when the wrong time comes."""
+    """The node's other generation has IDs that do not lead any more. They are not made again when the wrong time comes."""
     made, lead = Made(), "SELECT extract(epoch FROM lead)::float FROM flake_stats"
     with faked.connect() as db, faked.connect() as other:
         made.make(db, 100)

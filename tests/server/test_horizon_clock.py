@@ -23,7 +23,7 @@ def test_a_first_horizon_on_a_server_binds_later_ids(own_servers):
 
 @pytest.mark.parametrize("ids", ["IDs before", "no IDs before"])
 def test_no_id_is_below_it_after_the_clock_is_set_back(own_servers, ids):
-    """Sessions with IDs and sessions without IDs go on at once, above it, with every kind of ID."""
+    """Sessions with IDs and sessions without IDs continue at once, above it, with every kind of ID."""
     server, made = server_at_0(own_servers), Made()
     with server.connect() as lasting:
         make(lasting, made)

@@ -1,4 +1,4 @@
-//! What a session raises for all sessions of a generation: the lead, and the horizon that was announced.
+//! Sessions raise two things for all sessions of a generation: the anchor, and an announced horizon.
 
 use crate::ledger::host::Server;
 use crate::sync::Ordering;
