@@ -37,10 +37,10 @@ def of_version(program=None):
 
 
 class Clock:
-    """The time that a server's clock shows. `steps` counts how often the clock was set."""
+    """The time that a server's clock shows."""
 
     def __init__(self):
-        self.offset, self.still, self.steps = 0.0, None, 0
+        self.offset, self.still = 0.0, None
         self.left = []  # pairs: when the clock was set, and what it showed until then
 
     def now(self):
@@ -146,7 +146,6 @@ class Cluster:
         """Sets the clock to an offset from the time of day, or stops it at an instant."""
         self.note_clocks()
         clock = node.clock
-        clock.steps += 1
         showed = clock.now()
         clock.left.append((time.monotonic(), showed))
         if still is None:

@@ -15,7 +15,7 @@ class Report:
         self.consumed, self.on_standbys, self.horizons = 0, 0, 0
         self.seconds = 0.0
         self.faults, self.forgiven, self.near, self.refusals = (collections.Counter() for _ in range(4))
-        self.longest, self.shut_for, self.failures, self.forgotten = {}, 0.0, [], 0
+        self.longest, self.failures, self.forgotten = {}, [], 0
 
     def add(self, seed, cluster, seconds):
         oracle = cluster.oracle
@@ -33,7 +33,6 @@ class Report:
         self.horizons += sum(node.published for node in cluster.nodes.values())
         self.thrown += cluster.refusals.thrown
         self.forgotten += any(FORGOTTEN in node.log for node in cluster.nodes.values())
-        self.shut_for = max(self.shut_for, cluster.refusals.shut_for)
         for state, lasted in cluster.refusals.longest.items():
             self.longest[state] = max(lasted, self.longest.get(state, 0))
         self.failures += [f"seed {seed}: {failure}" for failure in oracle.failures]
@@ -51,8 +50,7 @@ class Report:
             f"exemptions used: {counted(forgiven)}; equal IDs of layouts that overlap: {self.overlaps}; "
             f"forgiven ticks that were used twice: {counted(self.near)}",
             f"refusals: {counted(self.refusals)}; clients thrown out: {self.thrown}",
-            f"longest refusal by the server's clock, in seconds: {counted(self.longest)}; "
-            f"of a server to which nothing happened meanwhile: {self.shut_for:.1f}",
+            f"longest refusal by the server's clock, in seconds: {counted(self.longest)}",
             *(f"FAILURE {failure}" for failure in self.failures),
         ]
         return "\n".join(lines)

@@ -106,12 +106,11 @@ class Client:
     @contextlib.contextmanager
     def within(self, batch):
         """Runs a statement of a batch. An error rolls the transaction back and leaves the `with` block."""
-        steps = self.node.clock.steps
         try:
             with self.watched():
                 yield batch
         except psycopg.Error as error:
-            self.cluster.refusals.refused(self.node, batch, error, self.node.clock.steps == steps)
+            self.cluster.refusals.refused(self.node, batch, error)
             if self.db.closed or self.db.broken:
                 raise
             self.db.rollback()
