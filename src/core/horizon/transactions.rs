@@ -3,7 +3,9 @@
 //! 1. The first ID of a transaction is made at an admitted reading of the clock, and none of its later IDs lies below that.
 //! 2. An ID of another transaction can be covered only above the floor of the era, after this session has read its page. The era is
 //!    compared after the bound is published.
-//! 3. A transaction that is prepared is among the prepared ones before it leaves its slot.
+//! 3. A bound counts in later eras only if its era was still in force when it had been published: otherwise, a horizon of the next
+//!    generation may have been announced before.
+//! 4. A transaction that is prepared is among the prepared ones before it leaves its slot.
 
 use std::cell::Cell;
 
@@ -17,7 +19,7 @@ use crate::ledger::lasting::page::confirm;
 /// The session's memory of its transactions.
 #[derive(Debug)]
 pub struct SessionTransactions {
-    /// Readings of the clock from this instant on are admitted in the current transaction.
+    /// Readings of flake's time from this instant on are admitted in the current transaction, because its bound counts.
     admitted: Cell<i64>,
     /// The era in which this session has read the page to cover IDs of other transactions.
     covered_in: Cell<Option<u64>>,
@@ -42,7 +44,8 @@ impl SessionTransactions {
         now >= self.admitted.get()
     }
 
-    /// Lets the current transaction make IDs of ticks that end after `now`, a fresh reading of flake's time in an era.
+    /// Lets the current transaction make IDs of ticks that end after `now`, a fresh reading of flake's time in an era. The caller compares
+    /// the era after that.
     ///
     /// # Errors
     /// An announced horizon that is later.
@@ -51,8 +54,17 @@ impl SessionTransactions {
             return Ok(());
         }
         host.own().admit(host.shared().announced(era), now, || host.point("published"))?;
-        self.admitted.set(now);
+        self.count_bound(host, era, now);
         Ok(())
+    }
+
+    /// Counts a bound that was published in an era, if that is still in force. Returns whether it is.
+    fn count_bound<H: HorizonHost>(&self, host: &H, era: u64, bound: i64) -> bool {
+        let counts = host.shared().era() == era;
+        if counts {
+            self.admitted.set(self.admitted.get().min(bound));
+        }
+        counts
     }
 
     /// Makes the current transaction hold horizons at an instant or below. If a later horizon may have been announced, it
@@ -63,19 +75,18 @@ impl SessionTransactions {
             if self.covered_in.get() != Some(era) {
                 // After a start, only the page may have a horizon from before.
                 confirm(host)?;
-                self.covered_in.set(Some(era).filter(|_| host.shared().era() == era));
+                self.covered_in.set(Some(era));
                 continue;
             }
             let floor = host.lock(|state| state.ledger.map_or(BEGINNING, |ledger| ledger.floor));
-            let own = host.own();
             let later = if instant < floor {
                 Some(floor)
-            } else if own.bound() <= instant {
+            } else if self.has_admitted(instant) {
                 None
             } else {
-                own.hold(host.shared().announced(era), instant, || host.point("published")).err()
+                host.own().hold(host.shared().announced(era), instant, || host.point("published")).err()
             };
-            if host.shared().era() == era {
+            if self.count_bound(host, era, if later.is_none() { instant } else { NONE }) {
                 return Ok(later);
             }
         }

@@ -1,8 +1,9 @@
 //! Stories of lost rows.
 
 use crate::exhaustive::PASS;
-use crate::layouts::SECOND;
+use crate::layouts::{HOUR, MORNING, SECOND};
 use crate::operator::Ending;
+use crate::rows::Horizon;
 use crate::stories::{
     A, B, CRASH, FIRST, REPLAY, RESTART, SECOND_NODE, START, at_each_point, follow, goes_well, make, on, wait,
 };
@@ -212,6 +213,71 @@ fn a_horizon_that_is_recalled_while_it_is_published_is_not_returned() {
             on(B, [follow(FIRST), LOOK, Event::Ask { slot: 0, stop: None }]),
             on(A, [micro(0), wait(0), micro(0)]),
             on(B, [REPLAY]),
+        ])
+        .stops
+    });
+}
+
+/// The clock is accepted while a session asks for a horizon.
+#[test]
+fn a_horizon_of_an_earlier_generation_is_not_returned() {
+    at_each_point(|stop| {
+        goes_well([
+            on(A, [make(0), Event::Step { by: 60 * SECOND }, make(0), Event::Ask { slot: 1, stop: Some(stop) }]),
+            on(
+                A,
+                [Event::SetRight, Event::Accept { slot: 0, stop: None }, Event::GoOn { slot: 1, stop: None }, wait(0)],
+            ),
+        ])
+        .stops
+    });
+}
+
+/// The clock is accepted while a session covers an ID or makes one, and a horizon is asked for before the session publishes its
+/// bound. The clock is set back after that.
+#[test]
+fn a_bound_that_is_published_after_an_acceptance_hides_no_horizon() {
+    let stopped = |stop| {
+        [
+            Event::Cover { slot: 0, ago: 0, stop: Some(stop) },
+            Event::Make { slot: 0, kind: MICROSECOND, count: 1, waits: false, stop: Some(stop) },
+        ]
+    };
+    for which in 0..2 {
+        at_each_point(|stop| {
+            goes_well([
+                on(A, [make(0), Event::Step { by: 60 * SECOND }, make(1), Event::SetRight]),
+                on(A, [stopped(stop)[which], Event::Accept { slot: 1, stop: None }, Event::Pass { by: SECOND }, ASK]),
+                on(A, [Event::Step { by: -SECOND / 2 }, Event::GoOn { slot: 0, stop: None }]),
+            ])
+            .stops
+        });
+    }
+}
+
+/// IDs lead the clock by more than flake.max_lead, so the clock is accepted sooner or later. Rows then come above the clock.
+#[test]
+fn a_horizon_for_which_no_time_is_granted_is_not_above_the_clock() {
+    let ahead = [make(0), Event::Step { by: 3 * HOUR }, make(0), Event::SetRight, make(0)];
+    let world = goes_well([on(A, ahead), on(A, [Event::Pass { by: 10 * SECOND }, ASK])]);
+    let before = |horizon: &&Horizon| horizon.acceptances == 0;
+    let highest = world.machines[A].horizons.iter().filter(before).map(|horizon| horizon.instant).max();
+    assert!(highest.is_some_and(|highest| (MORNING..MORNING + HOUR).contains(&highest)), "{highest:?}");
+}
+
+/// A server without a file, whose page has nothing, has begun its ledger, and its clock is set back before a session asks. No
+/// time is granted. After a crash, the clock is set back again.
+#[test]
+fn a_horizon_for_which_no_time_is_granted_lies_in_reserved_time() {
+    let back = |by: i64| Event::Step { by: -by };
+    at_each_point(|stop| {
+        let ask = Event::Ask { slot: 0, stop: Some(stop) };
+        goes_well([
+            on(
+                A,
+                [Event::LoseFile { ending: Ending::InOrder }, ask, back(2 * HOUR), Event::GoOn { slot: 0, stop: None }],
+            ),
+            on(A, [CRASH, back(HOUR), START, micro(0), PASS, micro(0)]),
         ])
         .stops
     });
