@@ -90,15 +90,8 @@ impl<S: IdSource> SessionGenerator<S> {
     #[inline(never)]
     fn by_the_clock(&mut self, argument: S::Argument) -> Option<S::Id> {
         let Self { resumable, own, clock, .. } = self;
-        let era = own.era();
-        if !resumable.is_of(era) {
-            return None;
-        }
-        let now = clock.read(|| own.time(era, resumable.generator.source.goes_back()));
-        // The era is compared after the transaction has published its bound.
-        if !ledger::admits(era, now) || own.era() != era {
-            return None;
-        }
+        let of_snos = resumable.generator.source.goes_back();
+        let now = resumable.admitted(own, |era| clock.read(|| own.time(era, of_snos)), ledger::admits)?;
         let answer = resumable.at(own, now, argument);
         clock.keep(resumable.generator.remaining(now));
         if let Some(Answer::Issue(id)) = answer { Some(id) } else { None }
@@ -106,13 +99,9 @@ impl<S: IdSource> SessionGenerator<S> {
 
     /// Makes as many IDs as it can without asking the ledger. Returns how many.
     pub fn fill(&mut self, ids: &mut [S::Id], argument: S::Argument) -> usize {
-        let era = self.own.era();
-        if !self.resumable.is_of(era) {
-            return 0;
-        }
-        let now = self.own.time(era, self.source().goes_back());
-        let may_fill = ledger::admits(era, now) && self.own.era() == era;
-        if may_fill { self.resumable.fill(&self.own, now, ids, argument) } else { 0 }
+        let (own, of_snos) = (&self.own, self.source().goes_back());
+        let now = self.resumable.admitted(own, |era| own.time(era, of_snos), ledger::admits);
+        now.map_or(0, |now| self.resumable.fill(own, now, ids, argument))
     }
 
     /// Makes an ID, or returns None and says in `wait` what for. Raises an error when the whole wait would take too long.

@@ -93,11 +93,28 @@ impl<S: IdSource> Resumable<S> {
         self.page_of = NO_ERA;
     }
 
-    /// Returns whether the generator's era is this one, and its time is in the page. A session asks this before it reads the clock,
-    /// and again after its transaction has published its bound.
+    /// Returns whether the generator's era is this one, and its time is in the page.
     #[inline]
     pub fn is_of(&self, era: u64) -> bool {
         self.page_of == era
+    }
+
+    /// Returns flake's time, which `read` reads in the generator's era, if IDs of it may be made without asking the ledger. `admits`
+    /// publishes the bound of the transaction.
+    #[inline]
+    pub fn admitted(
+        &self,
+        server: &impl Server,
+        read: impl FnOnce(u64) -> i64,
+        admits: impl FnOnce(u64, i64) -> bool,
+    ) -> Option<i64> {
+        let era = server.shared().era();
+        if !self.is_of(era) {
+            return None;
+        }
+        let now = read(era);
+        // A call that ends the era from here on waits for this transaction if it must.
+        (admits(era, now) && server.shared().era() == era).then_some(now)
     }
 
     fn words<'a, H: Server>(&self, server: &'a H) -> ServerWords<'a, H> {

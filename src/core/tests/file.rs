@@ -1,6 +1,6 @@
 //! The file of a server: a record that is on disk is not overwritten before the next one is, and a fault is not overwritten at all.
 
-use flake_core::ledger::host::{Fault, Host};
+use flake_core::ledger::host::{Fault, Host, Server};
 use flake_core::ledger::lasting::block::{SIZE, Unreadable};
 use flake_core::ledger::lasting::file::{FILE, HALF, newest, store};
 use flake_core::ledger::lasting::page::record_mark;
@@ -34,6 +34,7 @@ fn halves_are_written_in_turn() {
     alone.writes.borrow_mut().clear();
     for _ in 0..4 {
         write(&mut alone);
+        assert_eq!(number(&alone), alone.lock(|state| state.file.number), "the newer half counts");
     }
     let halves: Vec<usize> = alone.writes.borrow().iter().map(|write| write.unwrap()).collect();
     let first = halves[0];

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 
 use flake_core::{
     Answer, BUILTIN, Definition, Error, Field, Generator, IdSource, Lanes, Layout, Node, Numbers, OwnWords, Part,
-    Parts, SequenceRule, SnoSource, built_in, is_always_built_in,
+    Parts, SequenceRule, SnoSource, Words, built_in, is_always_built_in,
 };
 
 /// A generator, and the words that it takes from.
@@ -41,6 +41,17 @@ fn with_epoch(name: &str, epoch_ms: i64) -> Layout {
     let layout = built_in(name).unwrap();
     let fields: Vec<Field> = layout.fields().to_vec();
     Layout::new(name.to_owned(), epoch_ms * 1000, layout.tick_length(), fields, layout.rule).unwrap()
+}
+
+/// They have no bit that tells the IDs apart.
+#[test]
+fn layouts_do_not_go_back() {
+    let twitter = built_in("twitter").unwrap();
+    let now = twitter.start_of(1_000_000);
+    let mut session = Session::above(twitter, &whole_worker(twitter, 7), now);
+    assert!(matches!(session.next(now + 5000), Answer::Issue(_)));
+    assert!(!session.generator.step_back(now + 1000, &session.words));
+    assert_eq!(session.words.steps_back(), 0);
 }
 
 #[test]

@@ -2,13 +2,14 @@
 
 use flake_core::ledger::host::{Fault, Server};
 use flake_core::ledger::lasting::record::{Record, Reserved};
-use flake_core::ledger::time::grant::{AHEAD, Grant, grant};
+use flake_core::ledger::time::grant::{AHEAD, Grant, begin, grant};
+use flake_core::ledger::time::lead::{announce, lead};
 use flake_core::ledger::time::operator::{accept, start_above};
 use flake_core::ledger::time::shared::generation_of;
 
 mod alone;
 use alone::making::{granted, make, server, session};
-use alone::{HOUR, NOON, SECOND, Trouble};
+use alone::{Alone, HOUR, NOON, SECOND, Trouble};
 
 #[test]
 fn a_lead_beyond_the_limit_is_an_error_with_two_ways_out() {
@@ -68,6 +69,25 @@ fn a_clock_that_is_not_led_is_not_accepted() {
     assert_eq!(alone.ledger(), before);
 }
 
+/// Less than three seconds above it: a lead of layouts or of snos, a horizon, or the floor of a start.
+#[test]
+fn a_clock_is_accepted_whatever_is_above_it() {
+    for which in 0..4 {
+        let mut alone = server();
+        let mut own = session(&mut alone);
+        make(&mut alone, &mut own).unwrap();
+        let era = alone.shared().era();
+        match which {
+            0 => lead(&alone, era, false, NOON + SECOND),
+            1 => lead(&alone, era, true, NOON + SECOND),
+            2 => assert_eq!(announce(&alone, era, NOON + SECOND), Some(NOON + SECOND)),
+            _ => alone = alone.restarted(),
+        }
+        let accepted = accept(&mut alone).unwrap();
+        assert_eq!((accepted.from, accepted.is_new), (NOON, true), "{which}");
+    }
+}
+
 #[test]
 fn an_acceptance_is_in_the_file_then_in_the_page() {
     let mut alone = server();
@@ -89,6 +109,17 @@ fn an_acceptance_is_in_the_file_then_in_the_page() {
     assert_eq!(make(&mut alone, &mut own), Ok(NOON + HOUR / 2 + AHEAD));
 }
 
+/// Leaves an acceptance in the file whose write has failed in the flush.
+fn let_the_flush_fail(alone: &Alone) {
+    let accepted = Record { reserved: Reserved { acceptances: 1, ..alone.in_file() }, ..Record::default() };
+    let half = 1 - alone.lock(|state| {
+        state.file.is_in_doubt = true;
+        state.file.half
+    });
+    let bytes = accepted.encode(1 << 40);
+    alone.file.borrow_mut().as_mut().unwrap()[half * 4096..][..bytes.len()].copy_from_slice(&bytes);
+}
+
 /// If the write fails halfway, the file may have the acceptance. It counts once a write has succeeded, and until then no time is
 /// granted: after a crash, rows could come below a horizon.
 #[test]
@@ -102,16 +133,27 @@ fn an_acceptance_that_failed_closes_the_time() {
     alone.at(NOON);
     let era = alone.shared().era();
     assert_eq!(grant(&mut alone, era, NOON), Err(Trouble::Disk), "although time is reserved");
+    assert_eq!(begin(&mut alone).unwrap().limit, i64::MIN, "a generator that begins asks for time");
     alone.disk_fails.set(false);
     assert!(matches!(granted(&mut alone, NOON), Grant::Until(_)));
-    // The record was written, and only the flush had failed.
-    alone.lock(|state| state.file.is_in_doubt = true);
-    let accepted = Record { reserved: Reserved { acceptances: 1, ..alone.in_file() }, ..Record::default() };
-    let half = 1 - alone.lock(|state| state.file.half);
-    let bytes = accepted.encode(1 << 40);
-    alone.file.get_mut().as_mut().unwrap()[half * 4096..][..bytes.len()].copy_from_slice(&bytes);
+    assert!(!alone.lock(|state| state.file.is_in_doubt), "the write has replaced what was in doubt");
+    let_the_flush_fail(&alone);
     assert_eq!(granted(&mut alone, NOON), Grant::Over);
     assert_eq!((alone.ledger().reserved.generation(), generation_of(alone.shared().era())), (1, 1));
+}
+
+/// It says from when on IDs are made, so an acceptance that may be in the file comes into force before.
+#[test]
+fn start_above_returns_nothing_that_a_failed_acceptance_takes_back() {
+    let mut alone = server();
+    let mut own = session(&mut alone);
+    make(&mut alone, &mut own).unwrap();
+    alone.at(NOON - 60 * SECOND);
+    assert_eq!(make(&mut alone, &mut own), Ok(NOON), "IDs lead the clock");
+    start_above(&mut alone, NOON - HOUR).unwrap();
+    let_the_flush_fail(&alone);
+    assert_eq!(start_above(&mut alone, NOON - HOUR), Ok((NOON - 60 * SECOND, false)));
+    assert_eq!(make(&mut alone, &mut own), Ok(NOON - 60 * SECOND));
 }
 
 /// IDs of the generation led the clock when it was in force before, and the steady clock has passed an hour since.

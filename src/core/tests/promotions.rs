@@ -147,13 +147,16 @@ fn without_a_history_the_turn_is_recorded_accepted_or_unknown() {
     let mut accepted = unknown();
     let new = accept_turn(&mut accepted).unwrap();
     assert_ne!(new, 1, "the turn of the old primary");
-    // It is recorded: neither a restart nor a lost file changes it.
+    // It is recorded: neither a restart nor a lost file changes it, and another database has it from the file.
     let restarted = accepted.restarted();
-    for has_file in [true, false] {
+    for (has_file, has_page) in [(true, true), (false, true), (true, false)] {
         let mut again = standby(&restarted);
         again.has_history = false;
         if !has_file {
             again.file.replace(None);
+        }
+        if !has_page {
+            again.page = Alone::new().page;
         }
         assert_eq!(turn(&mut again), Ok(new));
     }

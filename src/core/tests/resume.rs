@@ -99,6 +99,27 @@ fn an_era_that_ends_before_a_session_is_admitted_is_over_for_it() {
     assert_eq!(own.generator.last_tick_start(), Some(NOON + 10 * SECOND));
 }
 
+/// The same of a session that does not ask the ledger.
+#[test]
+fn a_session_of_an_earlier_era_makes_no_id_without_asking() {
+    let mut alone = Alone::new();
+    let mut own = begin(&mut alone, built_in("twitter").unwrap());
+    make(&mut own, &mut alone, (NOON + SECOND, 1), || 0);
+    let admitted = |ends_an_era: bool| {
+        own.admitted(
+            &alone,
+            |_| NOON + SECOND,
+            |_, _| {
+                if ends_an_era {
+                    alone.shared().begin_era(0);
+                }
+                true
+            },
+        )
+    };
+    assert_eq!([false, true, false].map(admitted), [Some(NOON + SECOND), None, None]);
+}
+
 /// An announced horizon is above the reading. IDs lead the clock to it.
 #[test]
 fn ids_lead_to_an_announced_horizon() {
@@ -267,6 +288,52 @@ fn a_step_back_toggles_the_tick_tock_bit_once() {
     assert_eq!([0, 1].map(|which| sno(which, &mut alone)), [(NOON + 30 * SECOND, true); 2]);
     alone.pass(100 * SECOND);
     assert_eq!(sno(0, &mut alone), (NOON + 120 * SECOND, true));
+}
+
+/// A session that was stopped has read the time before a unit, in which another one has made a sno since. The clock has stepped back
+/// within the unit, which lets no sno go back.
+#[test]
+fn a_stale_reading_toggles_nothing() {
+    let mut alone = Alone::new();
+    let source = SnoSource { partition: None };
+    let [mut one, mut other] = [begin(&mut alone, source), begin(&mut alone, source)];
+    let unit = NOON + SECOND;
+    make(&mut one, &mut alone, (NOON + SECOND / 2, 1), 0);
+    make(&mut other, &mut alone, (unit + 3000, 1), 0);
+    alone.at(unit - 1);
+    let admit = |host: &mut Alone, _, now| {
+        if now < unit {
+            host.at(unit);
+        }
+        Ok(())
+    };
+    let answer = one.next(&mut alone, admit, 0).unwrap();
+    assert!(matches!(answer, Answer::Issue(sno) if !sno.parts().tick_tock), "{answer:?}");
+    assert_eq!(alone.lines()[0].word(alone.shared().era(), 1).load(Ordering::Relaxed), 0);
+}
+
+/// A session that was stopped reads the clock again, and finds that the word was right. Before it goes on, another one makes a sno of a
+/// later unit.
+#[test]
+fn a_word_that_was_raised_after_a_fresh_reading_toggles_nothing() {
+    let mut alone = Alone::new();
+    let source = SnoSource { partition: None };
+    let [mut one, mut other] = [begin(&mut alone, source), begin(&mut alone, source)];
+    let unit = NOON + SECOND;
+    make(&mut one, &mut alone, (NOON + SECOND / 2, 1), 0);
+    make(&mut other, &mut alone, (unit, 1), 0);
+    let word = alone.lines()[0].word(alone.shared().era(), 0).load(Ordering::Relaxed);
+    alone.at(unit - 1);
+    let admit = |host: &mut Alone, _, now| {
+        if now < unit {
+            let later = word + 2 * other.generator.lanes().size();
+            host.at(unit + UNIT - 1).after_reading.set(Some((later, unit + 2 * UNIT)));
+        }
+        Ok(())
+    };
+    let answer = one.next(&mut alone, admit, 0).unwrap();
+    assert!(matches!(answer, Answer::Issue(sno) if !sno.parts().tick_tock), "{answer:?}");
+    assert_eq!(one.generator.last_tick_start(), Some(unit + 2 * UNIT));
 }
 
 /// Snos lead the clock after a restart too, and toggle nothing: neither then nor when the clock has passed the floor.

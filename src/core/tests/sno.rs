@@ -293,6 +293,22 @@ fn a_stale_reading_is_no_step_back() {
     assert_eq!(words.steps_back(), 1);
 }
 
+/// The clock comes back to the unit in which one session has made snos before another one has gone back.
+#[test]
+fn a_session_follows_another_one_that_has_gone_back() {
+    let lanes = in_steps(Numbers { first: 0x8000, count: 1 }, Numbers { first: 0, count: 9 }, 1);
+    let noon = EPOCH + 1_000 * UNIT;
+    let (mut one, words) = above(&lanes, noon - 20 * UNIT);
+    let mut other = one.clone();
+    let bit = |answer| match answer {
+        Answer::Issue(sno) => Sno::parts(&sno).tick_tock,
+        answer => panic!("{answer:?}"),
+    };
+    assert!(!bit(one.next(noon, &words, 0)));
+    assert!(bit(ask(&mut other, &words, noon - UNIT, 0)));
+    assert!(bit(one.next(noon, &words, 0)), "the same words have the numbers of the unit");
+}
+
 /// Sessions have lanes of their own. In one of them, the other bit was used in a later unit.
 #[test]
 fn all_lanes_decide_whether_snos_go_back() {

@@ -132,6 +132,17 @@ fn a_restart_costs_no_time_and_restarts_do_not_add_up() {
 }
 
 #[test]
+fn a_start_is_above_the_file_in_a_database_whose_page_has_nothing() {
+    let mut alone = server();
+    granted(&mut alone, NOON);
+    let mut alone = alone.restarted();
+    alone.page = Alone::new().page;
+    let mut own = session(&mut alone);
+    assert_eq!(alone.ledger().floor, NOON + AHEAD);
+    assert_eq!(make(&mut alone, &mut own), Ok(NOON + AHEAD));
+}
+
+#[test]
 fn a_page_by_another_start_is_counted_before_it_is_used() {
     let mut alone = server();
     let mut own = session(&mut alone);
@@ -155,6 +166,19 @@ fn a_page_by_another_start_is_counted_before_it_is_used() {
         Some(Record { reserved: until(NOON + HOUR, 0), writer: alone.ledger().writer, ..Record::default() }.encode(0));
     confirm(&mut alone).unwrap();
     assert_eq!(alone.shared().era(), era);
+}
+
+/// The page is another one than the session has read.
+#[test]
+fn a_page_by_another_start_is_counted_before_it_is_written() {
+    let mut alone = server();
+    let mut own = session(&mut alone);
+    let era = alone.shared().era();
+    alone.meanwhile.set(Some(foreign(until(NOON + 10 * SECOND, NOON))));
+    granted(&mut alone, NOON);
+    assert_ne!(alone.shared().era(), era);
+    assert_eq!((alone.ledger().floor, alone.in_page()), (NOON + 10 * SECOND, alone.in_file()));
+    assert_eq!(make(&mut alone, &mut own), Ok(NOON + 10 * SECOND));
 }
 
 #[test]
@@ -197,11 +221,11 @@ fn requests_of_an_earlier_era_are_dropped() {
     for acceptances in 1..3 {
         let mut alone = server();
         let mut own = session(&mut alone);
-        make(&mut alone, &mut own).unwrap();
         let era = alone.shared().era();
         for back in 1..=acceptances {
+            make(&mut alone, &mut own).unwrap();
             alone.at(NOON - back * 60 * SECOND);
-            accept(&mut alone).unwrap();
+            assert!(accept(&mut alone).unwrap().is_new);
         }
         let before = alone.ledger();
         assert_eq!(grant(&mut alone, era, NOON + 30 * SECOND), Ok(Grant::Over));
@@ -210,6 +234,19 @@ fn requests_of_an_earlier_era_are_dropped() {
         assert_eq!((alone.ledger(), alone.led()), (before, alone.now.get()));
         assert!(make(&mut alone, &mut own).unwrap() <= alone.now.get().max(alone.ledger().floor));
     }
+}
+
+/// A session that was stopped comes with an earlier instant than another one.
+#[test]
+fn what_sessions_raise_only_rises() {
+    let alone = server();
+    let era = alone.shared().era();
+    for instant in [NOON + 20 * SECOND, NOON + 10 * SECOND] {
+        lead(&alone, era, false, instant);
+        assert_eq!(alone.led(), NOON + 20 * SECOND);
+        assert_eq!(announce(&alone, era, instant), Some(NOON + 20 * SECOND));
+    }
+    assert_eq!(announce(&alone, era, NOON), Some(NOON + 20 * SECOND), "although the last one was earlier");
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Turns: a timeline never has the turn of one of the two before it, whatever is left of its history, or the turn is unknown.
 
 use flake_core::turn::parents;
-use flake_core::{TURNS, Turns};
+use flake_core::{TURNS, Turn, Turns};
 
 /// How many promotions the longest chains have.
 const LONG: u32 = 9;
@@ -88,6 +88,20 @@ fn a_history_that_is_cut_anywhere_gives_a_turn_that_is_free_or_none() {
         }
     });
     assert!(same > 1_000_000 && other > 200_000 && unknown > 200_000, "{same} {other} {unknown}");
+}
+
+/// A superuser has accepted any turn for a timeline, and one of the file and the page is behind.
+#[test]
+fn the_chain_goes_on_from_the_newest_record() {
+    let old = recorded(&[1, 2, 3])[2];
+    for turn_of_5 in (0..TURNS).filter(|&other| other != turn(old)) {
+        let newest = Turns { before: old.last, last: Some(Turn { timeline: 5, turn: turn_of_5 }) };
+        for recorded in [[old, newest], [newest, old]] {
+            let found = Turns::of(6, Some(&[3, 5]), &recorded).unwrap();
+            assert_eq!(found.before, newest.last);
+            assert!(![turn(old), turn_of_5].contains(&turn(found)), "{found:?}");
+        }
+    }
 }
 
 /// After pg_upgrade, timelines begin with 1 again, while servers of the old cluster may run.

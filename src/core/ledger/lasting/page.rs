@@ -4,28 +4,14 @@ use super::record::Record;
 use crate::ledger::host::{Change, Host, Server};
 use crate::ledger::time::begin::begun;
 use crate::ledger::time::change::change;
-use crate::ledger::time::state::{Ledger, in_force};
-
-/// A page that the ledger has counted.
-pub(crate) struct PageRead {
-    pub(crate) record: Record,
-    pub(crate) exists: bool,
-}
-
-impl PageRead {
-    /// Whether the page has everything that this server must tell others.
-    pub(crate) fn has(&self, ledger: &Ledger) -> bool {
-        self.exists && self.record.writer == ledger.writer && self.record.reserved.contains(&ledger.reserved)
-    }
-}
+use crate::ledger::time::state::in_force;
 
 /// Reads the page of this session's database, and counts it.
-pub(crate) fn read_page<H: Host>(host: &mut H) -> Result<PageRead, H::Error> {
+pub(crate) fn read_page<H: Host>(host: &mut H) -> Result<Record, H::Error> {
     begun(host)?;
-    let page = host.page()?;
-    let read = PageRead { record: page.record()?, exists: page.bytes.is_some() };
-    count(host, &read.record)?;
-    Ok(read)
+    let page = host.page()?.record()?;
+    count(host, &page)?;
+    Ok(page)
 }
 
 /// Counts a record by another writer.
@@ -41,17 +27,15 @@ fn count<H: Host>(host: &mut H, record: &Record) -> Result<(), H::Error> {
 }
 
 /// Writes the page unless it has everything already.
-pub(crate) fn raise_page<H: Host>(host: &mut H, mut page: PageRead) -> Result<(), H::Error> {
+pub(crate) fn raise_page<H: Host>(host: &mut H, mut page: Record) -> Result<(), H::Error> {
     loop {
         let Some(ledger) = host.lock(in_force) else { return Ok(()) };
-        if page.has(&ledger) {
+        if ledger.is_in(&page) {
             return Ok(());
         }
         let uncounted = host.change_page(|present| match present.record() {
             Err(fault) => (Change::Keep, Err(fault)),
-            Ok(record) if !ledger.has_counted(&record) => {
-                (Change::Keep, Ok(Some(PageRead { record, exists: present.bytes.is_some() })))
-            }
+            Ok(record) if !ledger.has_counted(&record) => (Change::Keep, Ok(Some(record))),
             Ok(mut record) => {
                 record.unite(&ledger.reserved);
                 (record.writer, record.turns) = (ledger.writer, ledger.turns);
@@ -59,7 +43,7 @@ pub(crate) fn raise_page<H: Host>(host: &mut H, mut page: PageRead) -> Result<()
             }
         })?;
         let Some(uncounted) = uncounted? else { return Ok(()) };
-        count(host, &uncounted.record)?;
+        count(host, &uncounted)?;
         page = uncounted;
     }
 }

@@ -118,7 +118,7 @@ pub fn begin<H: Host>(host: &mut H) -> Result<Beginning, H::Error> {
     let known = host.lock(|state| Some((state.ledger?, state.file.is_in_doubt, host.shared().era())));
     let Some((ledger, is_in_doubt, era)) = known else { unreachable!("the page was read") };
     debug_assert_eq!(generation_of(era), ledger.reserved.generation(), "the era's last bit is the generation");
-    let is_ready = page.has(&ledger) && !is_in_doubt;
+    let is_ready = ledger.is_in(&page) && !is_in_doubt;
     let limit = if is_ready { ledger.reserved.end().saturating_sub(AHEAD / RESERVE) } else { BEGINNING };
     Ok(Beginning { era, floor: ledger.floor, limit })
 }

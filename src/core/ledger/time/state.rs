@@ -67,6 +67,11 @@ impl Ledger {
         record.writer == self.writer || self.counting(&record.reserved) == *self
     }
 
+    /// Whether a page has everything that this server must tell others. A page that does not exist has no writer.
+    pub(crate) fn is_in(&self, page: &Record) -> bool {
+        page.writer == self.writer && page.reserved.contains(&self.reserved)
+    }
+
     /// Returns the ledger with more reserved time. If the generation changes, everything that may have been used in the new one is
     /// below the floor.
     #[must_use]

@@ -5,6 +5,7 @@ pub mod making;
 
 use std::cell::{Cell, RefCell};
 use std::ops::Deref;
+use std::sync::atomic::Ordering;
 
 use flake_core::Node;
 use flake_core::ledger::host::{Change, Fault, Host, Page, Server, Timeline, Writer};
@@ -37,11 +38,16 @@ pub struct Alone {
     /// The readings of the clock and of the steady clock.
     pub now: Cell<i64>,
     pub steady: Cell<i64>,
+    /// After the next reading of the clock, another session raises the word of the first lane to this number, and the clock shows this
+    /// instant.
+    pub after_reading: Cell<Option<(u64, i64)>>,
     pub max_lead: Cell<i64>,
     pub file: RefCell<Option<Vec<u8>>>,
     /// The halves of the file that were written, in order; None if the file was replaced.
     pub writes: RefCell<Vec<Option<usize>>>,
     pub page: Page,
+    /// What comes into the page before a session that has read it changes it.
+    pub meanwhile: Cell<Option<Vec<u8>>>,
     pub node: Node,
     /// The timelines of the WAL up to the one that the server writes.
     pub timelines: Vec<u32>,
@@ -63,10 +69,12 @@ impl Alone {
         Self {
             now: Cell::new(NOON),
             steady: Cell::new(0),
+            after_reading: Cell::default(),
             max_lead: Cell::new(HOUR),
             file: RefCell::new(None),
             writes: RefCell::default(),
             page: Page::default(),
+            meanwhile: Cell::default(),
             node: Node::new(0, 2).unwrap(),
             timelines: vec![1],
             has_history: true,
@@ -129,7 +137,12 @@ impl Alone {
 
 impl Server for Alone {
     fn clock(&self) -> i64 {
-        self.now.get()
+        let now = self.now.get();
+        if let Some((word, later)) = self.after_reading.take() {
+            self.lines[0].word(self.shared.era(), 0).fetch_max(word, Ordering::SeqCst);
+            self.now.set(later);
+        }
+        now
     }
     fn steady(&self) -> i64 {
         self.steady.get()
@@ -205,6 +218,9 @@ impl Host for Alone {
         Ok(self.page.clone())
     }
     fn change_page<R>(&mut self, change: impl FnOnce(&Page) -> (Change, R)) -> Result<R, Trouble> {
+        if let Some(bytes) = self.meanwhile.take() {
+            self.page.bytes = Some(bytes);
+        }
         let (change, result) = change(&self.page);
         if let Change::Write(bytes, reserved, turns) = change {
             self.page = Page { bytes: Some(bytes), reserved: Some(reserved), turns: Some(turns) };
