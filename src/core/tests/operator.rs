@@ -58,6 +58,33 @@ fn a_clock_is_not_accepted_into_a_generation_that_is_far_ahead() {
     make(&mut alone, &mut own).unwrap();
 }
 
+/// An operator calls the function in each database, and again if the lead is not over.
+#[test]
+fn a_clock_is_not_accepted_into_a_generation_that_leads_as_far() {
+    let mut alone = server();
+    let mut own = session(&mut alone);
+    for ahead in [HOUR / 2, HOUR / 4] {
+        alone.at(NOON + ahead);
+        make(&mut alone, &mut own).unwrap();
+        alone.at(NOON);
+        if alone.ledger().reserved.generation() == 0 {
+            accept(&mut alone).unwrap();
+        }
+    }
+    let before = alone.ledger();
+    let refused = accept(&mut alone).unwrap();
+    assert_eq!((refused.from, refused.is_new), (NOON + HOUR / 4 + AHEAD, false));
+    assert_eq!(alone.ledger(), before);
+    assert_eq!(make(&mut alone, &mut own), Ok(NOON + HOUR / 4));
+    // It helps once the other generation leads less.
+    alone.pass(HOUR / 2);
+    alone.at(NOON + HOUR);
+    make(&mut alone, &mut own).unwrap();
+    alone.at(NOON + HOUR / 2 + AHEAD);
+    assert!(accept(&mut alone).unwrap().is_new);
+    assert_eq!(make(&mut alone, &mut own), Ok(NOON + HOUR / 2 + AHEAD));
+}
+
 #[test]
 fn a_clock_that_is_not_led_is_not_accepted() {
     let mut alone = server();
@@ -103,8 +130,9 @@ fn an_acceptance_is_in_the_file_then_in_the_page() {
     let one = make(&mut alone, &mut own).unwrap();
     assert_eq!(one, NOON);
     // Accepted again, IDs continue above all of the first generation.
-    alone.at(NOON - SECOND);
-    alone.max_lead.set(2 * HOUR);
+    alone.at(NOON + HOUR);
+    make(&mut alone, &mut own).unwrap();
+    alone.at(NOON);
     accept(&mut alone).unwrap();
     assert_eq!(make(&mut alone, &mut own), Ok(NOON + HOUR / 2 + AHEAD));
 }
@@ -186,7 +214,10 @@ fn start_above_raises_both_generations_and_no_acceptance_takes_it_back() {
         assert_eq!(reserved.until, [NOON + HOUR / 2; 2]);
     }
     assert_eq!(make(&mut alone, &mut own), Ok(NOON + HOUR / 2));
-    accept(&mut alone).unwrap();
+    alone.at(NOON + HOUR);
+    make(&mut alone, &mut own).unwrap();
+    alone.at(NOON);
+    assert!(accept(&mut alone).unwrap().is_new);
     assert_eq!(make(&mut alone, &mut own), Ok(NOON + HOUR / 2));
     let era = alone.shared().era();
     assert_eq!(start_above(&mut alone, NOON), Ok((alone.led(), false)), "that is nothing new");

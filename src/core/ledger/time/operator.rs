@@ -43,11 +43,15 @@ pub fn accept<H: Host>(host: &mut H) -> Result<Acceptance, H::Error> {
         let Some(ledger) = writer.lock(in_force) else { unreachable!("the page was read") };
         // The clock is read here, because another session may announce a later instant while this one waits for the writer.
         let (clock, steady, shared) = (writer.clock(), writer.steady(), writer.shared());
-        let led_to = led_to(shared, &ledger, clock, steady);
+        let end = ledger.reserved.end();
+        let led_to =
+            led_to(shared, &ledger, clock, steady).max(if end > clock.saturating_add(AHEAD) { end } else { clock });
         let announced = shared.announced(shared.era()).load(Ordering::SeqCst);
-        let is_new = led_to > clock || ledger.reserved.end() > clock.saturating_add(AHEAD);
+        let new = ledger.accepting();
+        let is_too_far = led_to.saturating_sub(clock) > max_lead;
+        // Called in each database, this would otherwise change to a generation that leads further.
+        let is_new = led_to > clock && (is_too_far || new.floor < led_to);
         if is_new {
-            let new = ledger.accepting();
             let other = new.reserved.generation();
             if new.floor.saturating_sub(clock) > max_lead {
                 return Err(Fault::BothLead(new.floor.saturating_sub(clock), max_lead).into());
@@ -61,7 +65,7 @@ pub fn accept<H: Host>(host: &mut H) -> Result<Acceptance, H::Error> {
             change(&writer, new)?;
             Acceptance { from: new.floor.max(clock), is_new, announced }
         } else {
-            Acceptance { from: clock, is_new, announced }
+            Acceptance { from: led_to, is_new, announced }
         }
     };
     raise_page(host, page)?;
