@@ -122,7 +122,7 @@ impl From<Fault> for Error {
                 .hint("Check the clock. If it is right, a superuser can call flake_accept_clock() in each database; or raise flake.max_lead, \
                     and reload the configuration."),
             Fault::BothLead(lead, most) => Self::not_ready(message)
-                .detail(format!("IDs of the other generation are {} ahead of the clock, and flake.max_lead is {}.", seconds(lead), seconds(most)))
+                .detail(format!("IDs of both generations are at least {} ahead of the clock, and flake.max_lead is {}.", seconds(lead), seconds(most)))
                 .hint("Check the clock. If it is right, raise flake.max_lead above that, and reload the configuration: IDs are then ahead \
                     of the clock until it has caught up."),
             Fault::Page(Damaged) => Self::of(ERRCODE_DATA_CORRUPTED, message)

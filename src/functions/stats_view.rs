@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use flake_core::instant::BEGINNING;
 use pgrx::datum::{Interval, TimestampWithTimeZone};
 use pgrx::prelude::*;
 
@@ -36,6 +37,8 @@ fn flake_stats() -> TableIterator<
         return TableIterator::once(nothing);
     };
     let count = |counter: &AtomicU64| Some(counter.load(Ordering::Relaxed) as i64);
+    // After an acceptance, no time is reserved before the next ID.
+    let known = |instant| (instant > BEGINNING).then(|| from_instant(instant));
     TableIterator::once((
         if now.ledger.is_some() { "open" } else { "unused" },
         now.node.map(|node| node.id() as i32),
@@ -45,8 +48,8 @@ fn flake_stats() -> TableIterator<
         count(&now.counters.overflow_waits),
         count(&now.counters.clock_changes),
         Some(interval::from_micros(now.counters.longest_wait.load(Ordering::Relaxed) as i64)),
-        now.ledger.map(|ledger| from_instant(ledger.reserved.end())),
-        now.ledger.map(|ledger| from_instant(ledger.floor)),
+        now.ledger.and_then(|ledger| known(ledger.reserved.end())),
+        now.ledger.and_then(|ledger| known(ledger.floor)),
         now.ledger.map(|_| interval::from_micros(now.lead)),
         now.ledger.map(|ledger| ledger.reserved.generation() as i32),
     ))

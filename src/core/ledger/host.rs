@@ -24,7 +24,7 @@ pub enum Fault {
     /// IDs would lead the clock by the first number of microseconds; the second is flake.max_lead.
     #[error("IDs lead the clock by more than flake.max_lead")]
     Lead(i64, i64),
-    /// The IDs of the other generation lead it by the first number of microseconds, too; the second is flake.max_lead.
+    /// The IDs of both generations lead it by the first number of microseconds or more; the second is flake.max_lead.
     #[error("the clock cannot be accepted again")]
     BothLead(i64, i64),
 }

@@ -20,7 +20,7 @@ fn a_lead_beyond_the_limit_is_an_error_with_two_ways_out() {
         make(&mut alone, &mut own).unwrap();
         alone.at(NOON);
         assert_eq!(make(&mut alone, &mut own), Ok(NOON + 3 * HOUR));
-        alone.pass(2 * AHEAD);
+        alone.pass(AHEAD);
         let refused = make(&mut alone, &mut own).unwrap_err();
         assert!(matches!(refused, Trouble::Fault(Fault::Lead(lead, HOUR)) if lead > 2 * HOUR), "{refused:?}");
         if by_setting {
@@ -29,12 +29,25 @@ fn a_lead_beyond_the_limit_is_an_error_with_two_ways_out() {
             continue;
         }
         let accepted = accept(&mut alone).unwrap();
-        assert_eq!((accepted.from, accepted.is_new), (NOON + 2 * AHEAD, true));
-        assert_eq!(make(&mut alone, &mut own), Ok(NOON + 2 * AHEAD));
+        assert_eq!((accepted.from, accepted.is_new), (NOON + AHEAD, true));
+        assert_eq!(make(&mut alone, &mut own), Ok(NOON + AHEAD));
         for reserved in [alone.in_file(), alone.in_page()] {
-            assert_eq!((reserved.generation(), reserved.end()), (1, NOON + 3 * AHEAD));
+            assert_eq!((reserved.generation(), reserved.end()), (1, NOON + 2 * AHEAD));
         }
     }
+}
+
+/// All that time is reserved already.
+#[test]
+fn a_new_session_leads_no_further_than_the_limit() {
+    let mut alone = server();
+    alone.at(NOON + HOUR);
+    let mut own = session(&mut alone);
+    make(&mut alone, &mut own).unwrap();
+    alone.at(NOON - SECOND);
+    let mut own = session(&mut alone);
+    let refused = make(&mut alone, &mut own).unwrap_err();
+    assert!(matches!(refused, Trouble::Fault(Fault::Lead(lead, HOUR)) if lead > HOUR), "{refused:?}");
 }
 
 /// Both generations are ahead then, and only the setting helps.

@@ -25,7 +25,7 @@ const fn until(one: i64, other: i64) -> Reserved {
 #[test]
 fn time_is_reserved_three_seconds_ahead_in_the_file_and_in_the_page() {
     let mut alone = server();
-    assert_eq!(granted(&mut alone, NOON), Grant::Until(NOON + AHEAD - SECOND));
+    assert_eq!(granted(&mut alone, NOON), Grant::Until(NOON + AHEAD / 2));
     for reserved in [alone.in_file(), alone.in_page(), alone.ledger().reserved] {
         assert_eq!((reserved.acceptances, reserved.end()), (0, NOON + AHEAD));
     }
@@ -255,7 +255,7 @@ fn a_generator_begins_with_the_floor_and_what_is_reserved() {
     let mut alone = server();
     granted(&mut alone, NOON);
     let begun = begin(&mut alone).unwrap();
-    assert_eq!((begun.era, begun.limit), (alone.shared().era(), NOON + AHEAD - SECOND));
+    assert_eq!((begun.era, begun.limit), (alone.shared().era(), NOON + AHEAD / 2));
     // Another database, whose page has nothing yet.
     alone.page.bytes = Some(Record::default().encode(0));
     assert_eq!(begin(&mut alone).unwrap().limit, i64::MIN);

@@ -13,6 +13,9 @@ pub const AHEAD: i64 = 3_000_000;
 const LITTLE: i64 = 500_000;
 /// When this part of the reserved time is left, one session asks for more, and the others continue meanwhile: a third.
 const RESERVE: i64 = 3;
+/// How much time a session gets at most, in microseconds. While IDs lead, it lasts twice as long. So a lead that exceeds flake.max_lead is
+/// noticed within 3 seconds.
+const LONGEST: i64 = AHEAD / 2;
 /// How far ahead of flake's time nothing explains that a time was used, in microseconds. Also the longest wait for a tick.
 pub const FAR: i64 = AHEAD + 2_000_000;
 
@@ -77,6 +80,9 @@ pub fn grant<H: Host>(host: &mut H, era: u64, now: i64) -> Result<Grant, H::Erro
     let Some((mut until, mut is_enough)) = host.lock(|state| request.look(&*host, state)) else {
         return Ok(Grant::Over);
     };
+    if request.lead > request.max_lead {
+        return Ok(Grant::TooFar(request.lead));
+    }
     if !is_enough {
         // As long as reserved time remains, no session waits for the one that asks for more.
         let remains = now < until && !host.lock(|state| state.file.is_in_doubt);
@@ -91,7 +97,8 @@ pub fn grant<H: Host>(host: &mut H, era: u64, now: i64) -> Result<Grant, H::Erro
     }
     raise_page(host, page)?;
     debug_assert!(now < until, "an ID needs reserved time after it");
-    Ok(Grant::Until(if is_enough { until.saturating_sub(request.reserve()) } else { until }))
+    let end = if is_enough { until.saturating_sub(request.reserve()) } else { until };
+    Ok(Grant::Until(end.min(now.saturating_add(LONGEST))))
 }
 
 /// Reserves time in the file and in memory. Returns the end of the reserved time, or why there is none.
@@ -101,9 +108,6 @@ fn reserve<W: Writer>(writer: &W, request: &Request) -> Result<Result<i64, Grant
     };
     if is_enough {
         return Ok(Ok(until));
-    }
-    if request.lead > request.max_lead {
-        return Ok(Err(Grant::TooFar(request.lead)));
     }
     let Some(ledger) = writer.lock(in_force) else { return Ok(Err(Grant::Over)) };
     change(writer, ledger.granting(request.wanted))?;
@@ -119,6 +123,7 @@ pub fn begin<H: Host>(host: &mut H) -> Result<Beginning, H::Error> {
     let Some((ledger, is_in_doubt, era)) = known else { unreachable!("the page was read") };
     debug_assert_eq!(generation_of(era), ledger.reserved.generation(), "the era's last bit is the generation");
     let is_ready = ledger.is_in(&page) && !is_in_doubt;
-    let limit = if is_ready { ledger.reserved.end().saturating_sub(AHEAD / RESERVE) } else { BEGINNING };
+    let limit = ledger.reserved.end().saturating_sub(AHEAD / RESERVE).min(host.clock().saturating_add(LONGEST));
+    let limit = if is_ready { limit } else { BEGINNING };
     Ok(Beginning { era, floor: ledger.floor, limit })
 }

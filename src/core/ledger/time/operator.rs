@@ -54,7 +54,7 @@ pub fn accept<H: Host>(host: &mut H) -> Result<Acceptance, H::Error> {
         if is_new {
             let other = new.reserved.generation();
             if new.floor.saturating_sub(clock) > max_lead {
-                return Err(Fault::BothLead(new.floor.saturating_sub(clock), max_lead).into());
+                return Err(Fault::BothLead(led_to.min(new.floor).saturating_sub(clock), max_lead).into());
             }
             // Before this start, horizons may have been returned up to the floor.
             let announced = announced.max(ledger.floor);
