@@ -62,7 +62,7 @@ PLANS = [
 FILLED = [
     ("bigint DEFAULT flake_next('twitter')", 0.9, 0.7, 1.03),
     ("bigint DEFAULT flake_next('si')", 0.9, 0.7, 1.03),
-    ("sno DEFAULT sno_next()", 0.95, 0.7, 1.06),
+    ("sno DEFAULT sno_next()", 0.96, 0.7, 1.06),
 ]
 BIGSERIAL = "bigserial"
 
