@@ -501,8 +501,8 @@ CREATE FUNCTION flake_during(id bigint, span tstzrange, layout text DEFAULT 'twi
 -- Making IDs -------------------------------------------------------------------------------------------------------------
 --
 -- A sequence for each layout holds the tick and the number of the last ID: nextval() gives each call another value, and lets none
--- wait for another's transaction. The clock raises it. That takes a lock, because setval() could otherwise take back what others
--- have got meanwhile: see flake.raised.
+-- wait for another's transaction. Where the clock is behind, the next value follows the last one. Where the clock is ahead, a session
+-- raises the sequence. That takes a lock, because setval() could otherwise take back what others have got meanwhile: see flake.raised.
 
 -- How many bits of a sequence's value are below the tick. At most half of their values are numbers of IDs.
 CREATE FUNCTION flake.room(l flake.layout) RETURNS integer IMMUTABLE STRICT PARALLEL SAFE LANGUAGE sql
@@ -547,40 +547,39 @@ CREATE UNLOGGED TABLE flake.gate ();
 CREATE FUNCTION flake.clock() RETURNS bigint VOLATILE LANGUAGE sql
     RETURN (extract(epoch FROM clock_timestamp()) * 1000000)::bigint;
 
--- Raises a sequence to a tick that has begun, or does nothing if another session has done so. Returns a value for the caller. The
--- gate must be locked, so that all sessions that are behind the clock wait, after a nextval() each. A session that is not behind
--- gets values of the old tick until the clock is in the new one. So setval() takes nothing back unless others get a quarter of a
--- million values meanwhile; if fewer are missing, they are taken one by one.
+-- How far IDs may lead the clock, in microseconds: an hour.
+CREATE FUNCTION flake.max_lead() RETURNS bigint IMMUTABLE PARALLEL SAFE LANGUAGE sql RETURN 3600000000;
+
+-- Raises a sequence to a tick, or does nothing if another session has done so. Returns a value for the caller.
+--
+-- Each session whose value is not in time, or not a number of an ID, waits for the lock with that one value. The others get values of the
+-- tick that the sequence is in, and these end a million values before the next tick. So setval() takes nothing back, unless a quarter of a
+-- million calls are canceled while they wait for the lock. If fewer values are missing, they are taken one by one.
+--
+-- The lock ends with the call: a subtransaction takes it and is aborted, while the sequence keeps its value. So a transaction that stays
+-- open, idle or prepared does not keep others from making IDs. Nor does a client that reads nothing: while the lock is held, no message
+-- is sent.
 --
 -- Numbers continue from tick to tick while there are few IDs, so that the lowest bits differ from insert to insert.
 CREATE FUNCTION flake.raised(sequence regclass, tick bigint, room integer, count bigint) RETURNS bigint
-    VOLATILE LANGUAGE plpgsql AS $$
-DECLARE
-    reached bigint := COALESCE(pg_sequence_last_value(sequence), 0);
-    number bigint := reached & ((1::bigint << room) - 1);
-BEGIN
-    LOOP
-        -- Also if somebody sets the sequence back meanwhile.
-        IF (tick << room) - reached > 262144 THEN
-            RETURN setval(sequence, (tick << room) + CASE WHEN number < count / 2 THEN number ELSE 0 END);
-        END IF;
-        reached := nextval(sequence);
-        EXIT WHEN reached >> room >= tick;
-    END LOOP;
-    RETURN reached;
-END $$;
-
--- Raises a sequence to the clock. The lock ends with the call: a subtransaction takes it and is aborted, while the sequence keeps
--- its value. So a transaction that stays open, idle or prepared does not keep others from making IDs. Nor does a client that reads
--- nothing: while the lock is held, no message is sent.
-CREATE FUNCTION flake.raised(sequence regclass, epoch bigint, length bigint, room integer, count bigint) RETURNS bigint
-    VOLATILE SET client_min_messages = error LANGUAGE plpgsql AS $$
+    VOLATILE SET search_path = pg_catalog, pg_temp SET client_min_messages = error LANGUAGE plpgsql AS $$
 DECLARE
     value bigint;
+    number bigint;
 BEGIN
     BEGIN
         LOCK TABLE flake.gate IN SHARE UPDATE EXCLUSIVE MODE;
-        value := flake.raised(sequence, (flake.clock() - epoch) / length, room, count);
+        value := COALESCE(pg_sequence_last_value(sequence), 0);
+        number := value & ((1::bigint << room) - 1);
+        LOOP
+            -- Also if somebody sets the sequence back meanwhile.
+            IF (tick << room) - value > 262144 THEN
+                value := setval(sequence, (tick << room) + CASE WHEN number < count / 2 THEN number ELSE 0 END);
+            ELSE
+                value := nextval(sequence);
+            END IF;
+            EXIT WHEN value >> room >= tick;
+        END LOOP;
         RAISE SQLSTATE 'FLK01';
     EXCEPTION WHEN SQLSTATE 'FLK01' THEN
         RETURN value;
@@ -609,50 +608,62 @@ BEGIN
         DETAIL = 'Each node needs a worker, and a part of its IDs for each turn.', HINT = 'Use a layout with more worker bits.';
 END $$;
 
--- Sleeps until an instant, which may be a second ahead: others have used up a tick, or the clock was set back a little.
-CREATE FUNCTION flake.wait_until(instant bigint, layout text) RETURNS void VOLATILE LANGUAGE plpgsql AS $$
+-- Returns a later value of the sequence if this one is behind the clock, or is not the number of an ID because its tick is used up.
+CREATE FUNCTION flake.in_time(value bigint, layout text, count bigint) RETURNS bigint
+    VOLATILE SET search_path = pg_catalog, pg_temp LANGUAGE plpgsql AS $$
 DECLARE
-    missing bigint := instant - flake.clock();
+    l flake.layout := flake.named(layout);
+    sequence regclass := format('flake.%I', layout);
+    room integer := flake.room(l);
+    clock bigint := flake.clock();
+    -- The tick that the clock was in after the value was taken. It stays, so that a clock that steps back lets no session run in circles.
+    since CONSTANT bigint := (clock - l.epoch) / l.tick;
+    tick bigint;
+    lead bigint;
 BEGIN
-    IF missing > 1000000 THEN
-        RAISE 'clock is behind the last ID of layout "%"', layout USING ERRCODE = '55000',
-            DETAIL = format('The clock is %s s behind.', round(missing / 1000000.0, 3)),
-            HINT = format('IDs can be made again once the clock has reached %s; check its synchronization.', flake.instant(instant));
-    END IF;
-    PERFORM pg_sleep(missing / 1000000.0);
+    LOOP
+        tick := value >> room;
+        lead := l.epoch + tick * l.tick - clock;
+        IF clock < l.epoch OR since > l.last THEN
+            PERFORM flake.refuse(layout, clock);
+        ELSIF tick < since THEN
+            value := flake.raised(sequence, since, room, count);
+        ELSIF lead > flake.max_lead() THEN
+            RAISE 'clock is too far behind the last ID of layout "%"', layout USING ERRCODE = '55000',
+                DETAIL = format('The next ID would lead the clock by %s s, and IDs lead it by up to %s s.', round(lead / 1000000.0, 3),
+                    flake.max_lead() / 1000000),
+                HINT = format('Check the server''s clock. IDs are made again once it has reached %s.',
+                    flake.instant(clock + lead - flake.max_lead()));
+        ELSIF value & ((1::bigint << room) - 1) >= count THEN
+            -- The session waits for the next tick. If that is not the clock's next tick, it waits for as long as a tick lasts, so that IDs
+            -- do not get further ahead of the clock.
+            PERFORM pg_sleep(least(lead + l.tick, l.tick) / 1000000.0);
+            value := flake.raised(sequence, tick + 1, room, count);
+            clock := flake.clock();
+        ELSE
+            RETURN value;
+        END IF;
+    END LOOP;
 END $$;
 
 -- The body of the function that makes the IDs of a layout. Numbers that never change are written into it between @, since to look
--- them up would take longer than all else.
+-- them up would take longer than all else. The value comes first: a clock that is read before could be behind a value that another
+-- session has raised meanwhile.
 CREATE FUNCTION flake.body() RETURNS text IMMUTABLE LANGUAGE sql RETURN $body$
 DECLARE
-    -- The value comes first: a clock that is read before could be behind a value that another session has raised meanwhile.
     value bigint := nextval('@name@');
-    clock bigint;
-    since bigint; -- the tick that the clock was in after the value was taken
-    tick bigint;
     number bigint;
+    tick bigint;
     turn integer;
 BEGIN
-    LOOP
-        clock := flake.clock();
-        since := COALESCE(since, (clock - @epoch@) / @length@);
-        tick := value >> @room@;
-        number := value & ((1::bigint << @room@) - 1);
-        EXIT WHEN tick >= since AND @epoch@ + tick * @length@ <= clock AND number < @count@;
-        IF clock < @epoch@ OR since > @last@ THEN
-            PERFORM flake.refuse('@layout@', clock);
-        ELSIF tick < since THEN
-            value := flake.raised('@name@', @epoch@, @length@, @room@, @count@);
-        ELSIF number < @count@ THEN
-            PERFORM flake.wait_until(@epoch@ + tick * @length@, '@layout@');
-        ELSE
-            -- The tick is used up.
-            PERFORM flake.wait_until(@epoch@ + (tick + 1) * @length@, '@layout@');
-            value := nextval('@name@');
-            since := NULL;
-        END IF;
-    END LOOP;
+    IF to_timestamp(((value >> @room@) * @length@ + @end@) / 1000000::float8) <= clock_timestamp()
+        OR to_timestamp(((value >> @room@) * @length@ + @lead@) / 1000000::float8) > clock_timestamp()
+        OR value & ((1::bigint << @room@) - 1) >= @count@
+    THEN
+        value := flake.in_time(value, '@layout@', @count@);
+    END IF;
+    tick := value >> @room@;
+    number := value & ((1::bigint << @room@) - 1);
     turn := @turn@;
     RETURN @id@;
 END $body$;
@@ -683,7 +694,7 @@ BEGIN
         id := id || format(' | ((''x'' || right(gen_random_uuid()::text, 12))::bit(48)::bigint & %s)', l.random);
     END IF;
     FOR replaced IN SELECT * FROM jsonb_each_text(jsonb_build_object('name', format('flake.%I', l.name), 'layout', l.name,
-        'epoch', l.epoch, 'length', l.tick, 'last', l.last, 'room', flake.room(l), 'count', d.workers * d.sequences, 'turn', turn, 'id', id))
+        'end', l.epoch + l.tick, 'lead', l.epoch - flake.max_lead(), 'length', l.tick, 'room', flake.room(l), 'count', d.workers * d.sequences, 'turn', turn, 'id', id))
     LOOP
         body := replace(body, '@' || replaced.key || '@', replaced.value);
     END LOOP;
@@ -777,32 +788,25 @@ CREATE FUNCTION flake_batch(layout text, count integer) RETURNS SETOF bigint VOL
     END;
 
 CREATE FUNCTION flake_start_above(id bigint, layout text, force boolean DEFAULT false) RETURNS timestamptz
-    VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET client_min_messages = error LANGUAGE plpgsql AS $$
+    VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp LANGUAGE plpgsql AS $$
 DECLARE
     l flake.layout := flake.named(layout);
     tick bigint := flake.tick(id, l) + 1;
-    sequence text := format('flake.%I', layout);
     start bigint := l.epoch + tick * l.tick;
 BEGIN
     IF NOT l.generates THEN
         PERFORM flake.refuse(layout);
-    ELSIF start - flake.clock() > 3600000000 AND NOT force THEN
+    ELSIF start - flake.clock() > flake.max_lead() AND NOT force THEN
         RAISE 'ID is too far ahead of the clock' USING ERRCODE = '55000',
-            DETAIL = format('Until %s, this layout could make no IDs.', flake.instant(start)),
+            DETAIL = format('Until %s, this layout could make no IDs.', flake.instant(start - flake.max_lead())),
             HINT = 'Check the ID, its layout, and the clock. If this is what you want, pass force => true.';
     ELSIF tick > 9223372036854775807 >> flake.room(l) THEN
         RAISE 'no ID of layout "%" can be above this one', layout USING ERRCODE = '22003',
             DETAIL = format('The last tick of its sequence is %s, and the ID is of tick %s.', 9223372036854775807 >> flake.room(l), tick - 1),
             HINT = 'Check the ID and its layout.';
     END IF;
-    BEGIN
-        LOCK TABLE flake.gate IN SHARE UPDATE EXCLUSIVE MODE;
-        PERFORM flake.raised(sequence, tick, flake.room(l), 0);
-        start := l.epoch + (pg_sequence_last_value(sequence) >> flake.room(l)) * l.tick;
-        RAISE SQLSTATE 'FLK01';
-    EXCEPTION WHEN SQLSTATE 'FLK01' THEN
-        RETURN flake.instant(start);
-    END;
+    start := l.epoch + (flake.raised(format('flake.%I', layout), tick, flake.room(l), 0) >> flake.room(l)) * l.tick;
+    RETURN flake.instant(start);
 END $$;
 
 -- Views ------------------------------------------------------------------------------------------------------------------

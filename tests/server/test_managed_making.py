@@ -34,7 +34,6 @@ NESTED = """
             END;
         END LOOP;
     END $$"""
-STATE = psycopg.errors.ObjectNotInPrerequisiteState
 
 
 def managed_server(servers, *settings, node=(0, 1), **options):
@@ -235,7 +234,7 @@ def test_roles_make_ids_without_a_right_on_anything(server, plain):
             "SELECT nextval('flake.twitter')", "SELECT setval('flake.twitter', 1)", "SELECT last_value FROM flake.twitter",
             "BEGIN; LOCK TABLE flake.gate IN ACCESS SHARE MODE", "SELECT flake_start_above(1, 'twitter')",
             "SELECT flake_set_node(0, 1)", "SELECT secret FROM flake.key", "SELECT flake_unseal('x', 'x')",
-            "SELECT flake.raised('flake.twitter', 0, 1000, 22, 1)",
+            "SELECT flake.raised('flake.twitter', 1000, 22, 1)",
         ]:  # fmt: skip
             with pytest.raises(psycopg.errors.InsufficientPrivilege):
                 app.execute(statement)
@@ -290,22 +289,6 @@ def clocked(own_servers):
     return server
 
 
-def test_a_clock_that_steps_back_lets_all_sessions_wait_or_raise_an_error(clocked):
-    clocked.set_clock(at(1000))
-    assert clocked.value("SELECT flake_next('twitter')") > 0
-    clocked.set_clock(at(400))
-    for _ in range(8):
-        with pytest.raises(STATE, match='clock is behind the last ID of layout "twitter"'):
-            clocked.sql("SELECT flake_next('twitter')")
-    # The sequences of other layouts are not ahead.
-    assert clocked.value("SELECT flake_next('si')") > 0
-    clocked.set_clock(at(1001))
-    assert clocked.value("SELECT flake_next('twitter')") > 0
-    clocked.set_clock(running(1000.6))
-    id, = clocked.sql("SELECT flake_next('twitter')")[0]
-    assert clocked.value(f"SELECT clock_timestamp() >= flake_timestamp({id})")
-
-
 def test_a_promoted_server_and_the_old_primary_make_different_ids(own_servers):
     """Their sequences and their clocks are alike."""
     primary = managed_server(own_servers, clock=at(0))
@@ -320,21 +303,6 @@ def test_a_promoted_server_and_the_old_primary_make_different_ids(own_servers):
         assert numbers[0].isdisjoint(numbers[1]) and made.isdisjoint(numbers[1]), layout
         assert all(len(ids) == 1000 for ids in numbers)
     assert standby.sql("SELECT bool_and(ok) FROM flake_check()") == [(True,)]
-
-
-def test_it_starts_above_an_id(clocked):
-    far = clocked.value("SELECT flake_min(now() + interval '2 s')")
-    assert clocked.value(f"SELECT flake_start_above({far}, 'twitter') > clock_timestamp()")
-    assert clocked.value("SELECT flake_start_above(1, 'twitter') > flake_timestamp(%s)", far)
-    wait_until(lambda: clocked.value("SELECT clock_timestamp() > flake_timestamp(%s) - interval '0.5 s'", far))
-    assert clocked.value("SELECT flake_next('twitter')") > far
-    with pytest.raises(STATE, match="too far ahead"):
-        clocked.sql("SELECT flake_start_above(flake_max(now() + interval '2 h'), 'twitter')")
-    # No value of the sequence is above the last tick; the one of mastodon holds fewer ticks than IDs do.
-    for id, layout in [(2**63 - 1, "twitter"), (-1, "discord"), (1 << 62, "mastodon"), (-1, "uniqueid")]:
-        with pytest.raises(psycopg.errors.DataError, match=r"above|possible"):
-            clocked.sql("SELECT flake_start_above(%s, %s, true)", id, layout)
-        assert clocked.value("SELECT flake_next(%s) <> 0", layout)
 
 
 def findings(db):

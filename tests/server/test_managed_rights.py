@@ -258,7 +258,7 @@ def test_default_privileges_let_no_role_put_functions_in_the_place_of_the_editio
     act(server, "Owner", 'ALTER DEFAULT PRIVILEGES GRANT ALL ON SCHEMAS TO "App"')
     managed.install(server, user="Owner")
     with pytest.raises(psycopg.errors.InsufficientPrivilege):
-        act(server, "App", "CREATE FUNCTION flake.raised(regclass, bigint, integer, integer, integer) RETURNS bigint "
+        act(server, "App", "CREATE FUNCTION flake.raised(regclass, bigint, integer, integer) RETURNS bigint "
             "LANGUAGE sql AS 'SELECT 1::bigint'")  # fmt: skip
     act(server, "App", "SELECT flake_next('twitter')")
     check = "SELECT ok, detail FROM flake_check() WHERE name = 'rights'"
