@@ -468,15 +468,14 @@ BEGIN
     IF isempty(span) OR low = 'infinity' OR high = '-infinity' THEN
         to_tick := NULL;
     ELSE
-        IF high IS NOT NULL AND NOT upper_inc(span) THEN
-            high := high - interval '1 microsecond';
-        END IF;
         IF low >= epoch THEN
             from_tick := flake.ordered_tick(low, l, turns_negative);
         END IF;
-        IF high < epoch THEN
+        IF high < epoch OR high = epoch AND NOT upper_inc(span) THEN
             to_tick := NULL;
         ELSIF high IS NOT NULL AND from_tick IS NOT NULL THEN
+            -- Nothing is before the first instant of timestamptz, which is before all epochs.
+            high := CASE WHEN upper_inc(span) THEN high ELSE high - interval '1 microsecond' END;
             to_tick := COALESCE(flake.ordered_tick(high, l, turns_negative), l.ordered);
         END IF;
     END IF;
@@ -561,23 +560,22 @@ CREATE FUNCTION flake.max_lead() RETURNS bigint IMMUTABLE PARALLEL SAFE LANGUAGE
 -- is sent.
 --
 -- Numbers continue from tick to tick while there are few IDs, so that the lowest bits differ from insert to insert.
+--
+-- Its callers set the search_path, and let no message be sent.
 CREATE FUNCTION flake.raised(sequence regclass, tick bigint, room integer, count bigint) RETURNS bigint
-    VOLATILE SET search_path = pg_catalog, pg_temp SET client_min_messages = error LANGUAGE plpgsql AS $$
+    VOLATILE LANGUAGE plpgsql AS $$
 DECLARE
     value bigint;
-    number bigint;
 BEGIN
     BEGIN
         LOCK TABLE flake.gate IN SHARE UPDATE EXCLUSIVE MODE;
         value := COALESCE(pg_sequence_last_value(sequence), 0);
-        number := value & ((1::bigint << room) - 1);
         LOOP
             -- Also if somebody sets the sequence back meanwhile.
-            IF (tick << room) - value > 262144 THEN
-                value := setval(sequence, (tick << room) + CASE WHEN number < count / 2 THEN number ELSE 0 END);
-            ELSE
-                value := nextval(sequence);
-            END IF;
+            value := CASE WHEN (tick << room) - value > 262144
+                THEN setval(sequence, (tick << room) + CASE WHEN value & ((1::bigint << room) - 1) < count / 2
+                    THEN value & ((1::bigint << room) - 1) ELSE 0 END)
+                ELSE nextval(sequence) END;
             EXIT WHEN value >> room >= tick;
         END LOOP;
         RAISE SQLSTATE 'FLK01';
@@ -609,81 +607,81 @@ BEGIN
 END $$;
 
 -- Returns a later value of the sequence if this one is behind the clock, or is not the number of an ID because its tick is used up.
-CREATE FUNCTION flake.in_time(value bigint, layout text, count bigint) RETURNS bigint
-    VOLATILE SET search_path = pg_catalog, pg_temp LANGUAGE plpgsql AS $$
+CREATE FUNCTION flake.in_time(value bigint, layout text, count bigint, sequence regclass, epoch bigint, length bigint, last bigint,
+    room integer) RETURNS bigint
+    VOLATILE SET search_path = pg_catalog, pg_temp SET client_min_messages = error LANGUAGE plpgsql AS $$
 DECLARE
-    l flake.layout := flake.named(layout);
-    sequence regclass := format('flake.%I', layout);
-    room integer := flake.room(l);
     clock bigint := flake.clock();
     -- The tick that the clock was in after the value was taken. It stays, so that a clock that steps back lets no session run in circles.
-    since CONSTANT bigint := (clock - l.epoch) / l.tick;
-    tick bigint;
+    since CONSTANT bigint := (clock - epoch) / length;
     lead bigint;
 BEGIN
     LOOP
-        tick := value >> room;
-        lead := l.epoch + tick * l.tick - clock;
-        IF clock < l.epoch OR since > l.last THEN
-            PERFORM flake.refuse(layout, clock);
-        ELSIF tick < since THEN
+        IF value >> room < since AND since <= last THEN
             value := flake.raised(sequence, since, room, count);
+            IF value & ((1::bigint << room) - 1) < count THEN
+                RETURN value;
+            END IF;
+        END IF;
+        lead := epoch + (value >> room) * length - clock;
+        IF clock < epoch OR since > last THEN
+            PERFORM flake.refuse(layout, clock);
         ELSIF lead > flake.max_lead() THEN
             RAISE 'clock is too far behind the last ID of layout "%"', layout USING ERRCODE = '55000',
                 DETAIL = format('The next ID would lead the clock by %s s, and IDs lead it by up to %s s.', round(lead / 1000000.0, 3),
                     flake.max_lead() / 1000000),
                 HINT = format('Check the server''s clock. IDs are made again once it has reached %s.',
                     flake.instant(clock + lead - flake.max_lead()));
-        ELSIF value & ((1::bigint << room) - 1) >= count THEN
-            -- The session waits for the next tick. If that is not the clock's next tick, it waits for as long as a tick lasts, so that IDs
-            -- do not get further ahead of the clock.
-            PERFORM pg_sleep(least(lead + l.tick, l.tick) / 1000000.0);
-            value := flake.raised(sequence, tick + 1, room, count);
-            clock := flake.clock();
-        ELSE
+        ELSIF value & ((1::bigint << room) - 1) < count THEN
             RETURN value;
         END IF;
+        -- The tick is used up, and the session waits for the next one. If that is not the clock's next tick, it waits for as long as a tick
+        -- lasts, so that IDs do not get further ahead of the clock.
+        PERFORM pg_sleep(least(lead + length, length) / 1000000.0);
+        value := flake.raised(sequence, (value >> room) + 1, room, count);
+        clock := flake.clock();
     END LOOP;
 END $$;
 
--- The body of the function that makes the IDs of a layout. Numbers that never change are written into it between @, since to look
--- them up would take longer than all else. The value comes first: a clock that is read before could be behind a value that another
--- session has raised meanwhile.
-CREATE FUNCTION flake.body() RETURNS text IMMUTABLE LANGUAGE sql RETURN $body$
-DECLARE
-    value bigint := nextval('@name@');
-    number bigint;
-    tick bigint;
-    turn integer;
-BEGIN
-    IF to_timestamp(((value >> @room@) * @length@ + @end@) / 1000000::float8) <= clock_timestamp()
-        OR to_timestamp(((value >> @room@) * @length@ + @lead@) / 1000000::float8) > clock_timestamp()
-        OR value & ((1::bigint << @room@) - 1) >= @count@
+-- The statements that make an ID of a layout. Numbers that never change are written into them between @, since to look them up would
+-- take longer than all else. The value comes first: a clock that is read before could be behind a value that another session has raised
+-- meanwhile. Each expression counts, because a transaction prepares it anew.
+CREATE FUNCTION flake.statements() RETURNS text IMMUTABLE LANGUAGE sql RETURN $body$
+    value := pg_catalog.nextval('@name@');
+    IF pg_catalog.to_timestamp(((value >> @room@) * @length@ + @end@) / 1000000::pg_catalog.float8) <= pg_catalog.clock_timestamp()
+        OR pg_catalog.to_timestamp(((value >> @room@) * @length@ + @lead@) / 1000000::pg_catalog.float8) > pg_catalog.clock_timestamp()
+        OR value & @mask@ >= @count@
     THEN
-        value := flake.in_time(value, '@layout@', @count@);
+        value := flake.in_time(value, '@layout@', @count@, '@name@', @epoch@, @length@, @last@, @room@);
     END IF;
-    tick := value >> @room@;
-    number := value & ((1::bigint << @room@) - 1);
-    turn := @turn@;
     RETURN @id@;
-END $body$;
+$body$;
 
--- The same with the numbers of a layout on a node; what the ID is put together from is written as an expression.
-CREATE FUNCTION flake.body(l flake.layout, d flake.division, turn text) RETURNS text
+-- An expression for the ID of a value. The numbers of workers and sequences follow each other in most layouts, and only the first
+-- worker has to be added; the planner computes it once for a session.
+CREATE FUNCTION flake.expression(l flake.layout, d flake.division) RETURNS text
     IMMUTABLE SET search_path = pg_catalog, pg_temp LANGUAGE plpgsql AS $$
 DECLARE
-    body text := flake.body();
     runs integer := cardinality(l.worker) / 2;
+    is_straight boolean := l.fixed = 0 AND l.random = 0 AND l.turned IS NULL AND d.by_sequence = 1 AND l.sequence[1][1] = 0
+        AND (1::bigint << l.ticks[1]) = flake.numbers(l.worker) * flake.numbers(l.sequence)
+        AND l.worker[1][1] + l.worker[1][2] = l.ticks[1] AND l.worker[runs][1] = l.sequence[1][2];
     worker_is_above boolean := l.worker[runs][1] > l.sequence[1][1];
-    worker text := format('(%s + turn / %s * %s + number %s)', d.first_worker, d.by_sequence, d.workers,
+    tick text := format('(value >> %s)', flake.room(l));
+    number text := format('(value & %s)', (1::bigint << flake.room(l)) - 1);
+    worker text := format('(%s + (flake.turn() / %s * %s) + (%s %s))', d.first_worker, d.by_sequence, d.workers, number,
         CASE WHEN worker_is_above THEN '/ ' || d.sequences ELSE '% ' || d.workers END);
-    sequence text := format('(turn %% %s * %s + number %s)', d.by_sequence, d.sequences,
+    sequence text := format('((flake.turn() %% %s * %s) + (%s %s))', d.by_sequence, d.sequences, number,
         CASE WHEN worker_is_above THEN '% ' || d.sequences ELSE '/ ' || d.workers END);
     low_bits integer := CASE WHEN runs > 1 THEN l.worker[2][2] ELSE 0 END;
-    id text := format(CASE WHEN l.turned IS NULL THEN '(tick << %s)' ELSE '(flake.reversed(tick, %2$s) << %1$s)' END, l.ticks[1], l.ticks[2])
-        || format(' | %s | (%s << %s)', l.fixed, sequence, l.sequence[1][1]);
-    replaced record;
+    id text;
 BEGIN
+    IF is_straight THEN
+        id := CASE flake.room(l) WHEN l.ticks[1] THEN 'value' ELSE format('(%s << %s | %s)', tick, l.ticks[1], number) END;
+        RETURN format('%s + (flake.turn() * %s + %s)', id, d.workers << l.sequence[1][2], d.first_worker << l.sequence[1][2]);
+    END IF;
+    id := format(CASE WHEN l.turned IS NULL THEN '(%s << %s)' ELSE '(flake.reversed(%s, %3$s) << %2$s)' END, tick, l.ticks[1], l.ticks[2])
+        || format(' | %s | (%s << %s)', l.fixed, sequence, l.sequence[1][1]);
     IF runs > 0 THEN
         id := id || format(' | ((%s >> %s) << %s)', worker, low_bits, l.worker[1][1]);
     END IF;
@@ -691,14 +689,33 @@ BEGIN
         id := id || format(' | ((%s & %s) << %s)', worker, (1 << low_bits) - 1, l.worker[2][1]);
     END IF;
     IF l.random <> 0 THEN
-        id := id || format(' | ((''x'' || right(gen_random_uuid()::text, 12))::bit(48)::bigint & %s)', l.random);
+        id := id || format(' | ((''x'' || pg_catalog.right(pg_catalog.gen_random_uuid()::pg_catalog.text, 12))::bit(48)::bigint & %s)', l.random);
+    END IF;
+    RETURN id;
+END $$;
+
+-- The same statements with the numbers of a layout on a node. The function that runs them does not set its search_path, which would
+-- take longer than all else. So they name the schema of each function and operator, and group operators by parentheses.
+CREATE FUNCTION flake.statements(l flake.layout, d flake.division) RETURNS text
+    IMMUTABLE SET search_path = pg_catalog, pg_temp LANGUAGE plpgsql AS $$
+DECLARE
+    statements text := flake.statements();
+    replaced record;
+    operator text;
+BEGIN
+    IF d.workers IS NULL THEN
+        RETURN format('RETURN flake.refuse(%L);', l.name);
     END IF;
     FOR replaced IN SELECT * FROM jsonb_each_text(jsonb_build_object('name', format('flake.%I', l.name), 'layout', l.name,
-        'end', l.epoch + l.tick, 'lead', l.epoch - flake.max_lead(), 'length', l.tick, 'room', flake.room(l), 'count', d.workers * d.sequences, 'turn', turn, 'id', id))
+        'epoch', l.epoch, 'last', l.last, 'end', l.epoch + l.tick, 'lead', l.epoch - flake.max_lead(), 'length', l.tick, 'room', flake.room(l),
+        'mask', (1::bigint << flake.room(l)) - 1, 'count', d.workers * d.sequences, 'id', flake.expression(l, d)))
     LOOP
-        body := replace(body, '@' || replaced.key || '@', replaced.value);
+        statements := replace(statements, '@' || replaced.key || '@', replaced.value);
     END LOOP;
-    RETURN body;
+    FOREACH operator IN ARRAY ARRAY['+', '*', '/', '%', '&', '|', '||', '<<', '>>', '<=', '>=', '>'] LOOP
+        statements := replace(statements, format(' %s ', operator), format(' OPERATOR(pg_catalog.%s) ', operator));
+    END LOOP;
+    RETURN statements;
 END $$;
 
 -- The node and the turn --------------------------------------------------------------------------------------------------
@@ -714,41 +731,112 @@ END $$;
 CREATE FUNCTION flake.database() RETURNS oid STABLE LANGUAGE sql
     RETURN (SELECT oid FROM pg_database WHERE datname = current_database());
 
+-- The turn is which of four parts of a node's IDs a server makes, so that an old primary that still runs and the new one make different
+-- IDs. Each promotion begins a timeline of the WAL, but its number does not suffice: PostgreSQL skips numbers that restores elsewhere have
+-- taken, if the archive has their histories. So this sequence remembers the timelines that made IDs: the last one and its turn in the
+-- lower 31 bits, and the one before it in the upper ones. What a server has replayed of IDs, it has replayed of the sequence as well.
+CREATE SEQUENCE flake.turns MINVALUE 0 START 0;
+
+-- What is remembered from the first ID of a timeline on. A new timeline has neither of the two turns that are remembered. The others
+-- alternate from number to number: so two timelines that follow each other differ even if neither has replayed an ID of the other.
+CREATE FUNCTION flake.followed(recorded bigint, timeline bigint) RETURNS bigint
+    IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp LANGUAGE plpgsql AS $$
+DECLARE
+    last bigint := recorded & 2147483647;
+    before bigint := recorded >> 31;
+    since bigint := timeline - (last >> 2) - 1; -- negative after an upgrade
+    free bigint[];
+BEGIN
+    IF last >> 2 = timeline THEN
+        RETURN recorded;
+    END IF;
+    FOR number IN (last >> 2) + 1 .. (last >> 2) + 4 LOOP
+        IF (last = 0 OR number & 3 <> last & 3) AND (before = 0 OR number & 3 <> before & 3) THEN
+            free := free || (number & 3);
+        END IF;
+    END LOOP;
+    RETURN (last << 31) | (timeline << 2) | free[1 + (since % cardinality(free) + cardinality(free)) % cardinality(free)];
+END $$;
+
+-- The turn of a timeline, which is remembered. Two sessions of a server remember the same.
+CREATE FUNCTION flake.turn(timeline bigint) RETURNS bigint
+    VOLATILE SET search_path = pg_catalog, pg_temp LANGUAGE plpgsql AS $$
+DECLARE
+    recorded bigint := COALESCE(pg_sequence_last_value('flake.turns'), 0);
+    followed bigint := flake.followed(recorded, timeline & 536870911);
+BEGIN
+    IF followed <> recorded THEN
+        PERFORM setval('flake.turns', followed);
+    END IF;
+    RETURN followed & 3;
+END $$;
+
+-- The keys of public IDs. flake_set_node locks this table, in a mode that keeps nobody from using keys.
+CREATE TABLE flake.key (
+    name text COLLATE "C" PRIMARY KEY,
+    secret bytea NOT NULL,
+    layout text NOT NULL
+);
+
 -- Writes the functions that depend on the node and the server anew. They are no rows of a table, so that a replica of all tables
--- does not get them. Those that make IDs are SECURITY DEFINER, so that roles need no rights on the sequences, with which they could
+-- does not get them. The one that makes IDs is SECURITY DEFINER, so that roles need no rights on the sequences, with which they could
 -- take IDs back.
 CREATE FUNCTION flake_set_node(node_id integer, node_count integer) RETURNS void
     VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp LANGUAGE plpgsql AS $$
 DECLARE
     l flake.layout;
-    d flake.division;
+    statements text;
+    first text;
+    others text := '';
     timeline text := 'none';
     turn text := '0';
+    volatility text := 'IMMUTABLE';
 BEGIN
     IF node_id < 0 OR node_id >= node_count THEN
         RAISE 'node % is out of range for % nodes', node_id, node_count USING ERRCODE = '22023',
             DETAIL = format('The valid range is 0 to %s.', node_count - 1), HINT = 'Each database has a number of its own.';
     END IF;
+    -- Of two sessions, the second one would fail while it writes the functions.
+    LOCK TABLE flake.key IN SHARE UPDATE EXCLUSIVE MODE;
     -- Some services withhold these functions, each by an error of its own. The name of a WAL file begins with the timeline.
     BEGIN
         PERFORM pg_walfile_name(pg_current_wal_insert_lsn());
         timeline := 'wal';
-        turn := '(''x'' || substr(pg_walfile_name(pg_current_wal_insert_lsn()), 8, 1))::bit(4)::integer & 3';
+        turn := 'flake.turn((''x'' || left(pg_walfile_name(pg_current_wal_insert_lsn()), 8))::bit(32)::bigint)';
     EXCEPTION WHEN OTHERS THEN
         BEGIN
             PERFORM timeline_id FROM pg_control_checkpoint();
             timeline := 'checkpoint';
-            turn := '(SELECT timeline_id & 3 FROM pg_control_checkpoint())';
+            turn := 'flake.turn((SELECT timeline_id FROM pg_control_checkpoint()))';
+            volatility := 'VOLATILE';
         EXCEPTION WHEN OTHERS THEN
             NULL;
         END;
     END;
+    -- A timeline lasts as long as the server runs, so a session plans its calls with the turn as a constant. During recovery, this
+    -- function raises an error. The timeline of the last checkpoint changes meanwhile.
+    EXECUTE format('CREATE OR REPLACE FUNCTION flake.turn() RETURNS bigint %s
+        SET search_path = pg_catalog, pg_temp LANGUAGE plpgsql AS %L', volatility, format('BEGIN RETURN %s; END', turn));
+    PERFORM flake.turn();
     FOR l IN SELECT * FROM flake.layouts() WHERE generates LOOP
-        d := flake.divided(l, node_id, node_count);
-        EXECUTE format('CREATE OR REPLACE FUNCTION flake.next_%s() RETURNS bigint VOLATILE PARALLEL UNSAFE SECURITY DEFINER
-            SET search_path = pg_catalog, pg_temp LANGUAGE plpgsql AS %L', l.name,
-            CASE WHEN d.workers IS NULL THEN format('BEGIN RETURN flake.refuse(%L); END', l.name) ELSE flake.body(l, d, turn) END);
+        statements := flake.statements(l, flake.divided(l, node_id, node_count));
+        -- Another call would take longer than the rest, so the layout that is the default everywhere needs none.
+        IF l.name = 'twitter' THEN
+            first := statements;
+        ELSE
+            EXECUTE format('CREATE OR REPLACE FUNCTION flake.next_%s() RETURNS bigint VOLATILE PARALLEL UNSAFE LANGUAGE plpgsql AS %L',
+                l.name, format('DECLARE value bigint; BEGIN %s END', statements));
+            others := others || format(' WHEN layout OPERATOR(pg_catalog.=) %L THEN flake.next_%s()', l.name, l.name);
+        END IF;
     END LOOP;
+    EXECUTE format('CREATE OR REPLACE FUNCTION flake.next(layout text) RETURNS bigint VOLATILE PARALLEL UNSAFE SECURITY DEFINER
+        LANGUAGE plpgsql AS %L', format($f$DECLARE value bigint;
+BEGIN
+    IF layout OPERATOR(pg_catalog.=) 'twitter' THEN
+    %s
+    END IF;
+    RETURN CASE%s ELSE flake.refuse(layout) END;
+END$f$, first, others));
     EXECUTE format('CREATE OR REPLACE FUNCTION flake.installation(OUT node_id integer, OUT node_count integer, OUT timeline text,
         OUT server text, OUT database oid) STABLE LANGUAGE sql AS %L',
         format('SELECT %s, %s, %L, %L, %L::pg_catalog.oid', node_id, node_count, timeline, flake.server(), flake.database()));
@@ -760,17 +848,16 @@ BEGIN
                            COALESCE(nullif(current_setting('flake.node_count', true), ''), '1')::integer);
 END $$;
 
--- The planner puts the layout's own function in the call's place.
-DO $$
-BEGIN
-    EXECUTE (SELECT format('CREATE FUNCTION flake_next(layout text) RETURNS bigint VOLATILE PARALLEL UNSAFE LANGUAGE sql
-        RETURN CASE layout %s ELSE flake.refuse(layout) END', string_agg(format('WHEN %L THEN flake.next_%s()', name, name), ' '))
-        FROM flake.layouts() WHERE generates);
-END $$;
+-- The planner puts the function in the call's place that flake_set_node writes, which could not do so in a schema of others. To put an
+-- expression there that makes the ID or chooses the layout would take longer, because most statements are planned for one row.
+CREATE FUNCTION flake_next(layout text) RETURNS bigint VOLATILE PARALLEL UNSAFE LANGUAGE sql RETURN flake.next(layout);
 
-CREATE FUNCTION flake.counted(count integer) RETURNS integer
-    IMMUTABLE STRICT SET search_path = pg_catalog, pg_temp LANGUAGE plpgsql AS $$
+CREATE FUNCTION flake.counted(layout text, count integer) RETURNS integer
+    STABLE STRICT SET search_path = pg_catalog, pg_temp LANGUAGE plpgsql AS $$
 BEGIN
+    IF NOT (flake.named(layout)).generates THEN
+        PERFORM flake.refuse(layout);
+    END IF;
     IF count < 0 THEN
         RAISE 'count must not be negative' USING ERRCODE = '22023',
             DETAIL = format('The count is %s; the valid range is 0 to 2147483647.', count), HINT = 'Pass the number of IDs to make.';
@@ -784,11 +871,11 @@ CREATE FUNCTION flake_batch(layout text, count integer) RETURNS SETOF bigint VOL
     BEGIN ATOMIC
         SELECT pg_catalog.pg_current_xact_id(), CASE pg_catalog.current_setting('synchronous_commit')
             WHEN 'off' THEN pg_catalog.set_config('synchronous_commit', 'on', true) END;
-        SELECT flake_next(layout) FROM generate_series(1, flake.counted(count));
+        SELECT flake_next(layout) FROM generate_series(1, flake.counted(layout, count));
     END;
 
 CREATE FUNCTION flake_start_above(id bigint, layout text, force boolean DEFAULT false) RETURNS timestamptz
-    VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp LANGUAGE plpgsql AS $$
+    VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET client_min_messages = error LANGUAGE plpgsql AS $$
 DECLARE
     l flake.layout := flake.named(layout);
     tick bigint := flake.tick(id, l) + 1;
@@ -826,6 +913,18 @@ CREATE FUNCTION flake.reached(layout text) RETURNS bigint
 BEGIN
     RETURN COALESCE(pg_sequence_last_value(format('flake.%I', layout)::regclass), 0) >> flake.room(flake.named(layout));
 END $$;
+
+-- The columns whose default makes IDs, and whether their type holds no ID.
+CREATE FUNCTION flake.uses(OUT place text, OUT layout text, OUT type text, OUT is_narrow boolean) RETURNS SETOF record
+    STABLE SET search_path = pg_catalog, pg_temp LANGUAGE sql
+    BEGIN ATOMIC
+        SELECT format('%s.%I', a.attrelid::regclass, a.attname), made.layout, format_type(a.atttypid, a.atttypmod),
+               CASE t.typtype WHEN 'd' THEN t.typbasetype ELSE t.oid END IN ('int2'::regtype, 'int4'::regtype, 'float4'::regtype, 'float8'::regtype)
+        FROM pg_attrdef d JOIN pg_attribute a ON (a.attrelid, a.attnum) = (d.adrelid, d.adnum) JOIN pg_type t ON t.oid = a.atttypid
+            JOIN pg_class c ON c.oid = a.attrelid,
+            LATERAL (SELECT substring(pg_get_expr(d.adbin, d.adrelid) FROM $x$flake_next"?\('(\w+)'$x$) AS layout) made
+        WHERE made.layout IS NOT NULL AND c.relpersistence <> 't';
+    END;
 
 -- The greatest ID of each column whose default makes IDs, if a B-tree shows it, and the table and all its partitions are the caller's own:
 -- a query of another's table runs functions of its owner, in policies and in expressions of indexes. The owner of a schema can put
@@ -867,7 +966,7 @@ BEGIN
 END $$;
 
 CREATE FUNCTION flake_check(OUT name text, OUT ok boolean, OUT detail text, OUT hint text) RETURNS SETOF record
-    VOLATILE STRICT PARALLEL UNSAFE ROWS 5 SET search_path = pg_catalog, pg_temp LANGUAGE plpgsql AS $$
+    VOLATILE STRICT PARALLEL UNSAFE ROWS 6 SET search_path = pg_catalog, pg_temp LANGUAGE plpgsql AS $$
 DECLARE
     own record;
     greatest record;
@@ -887,8 +986,8 @@ BEGIN
     END IF;
 
     RETURN QUERY SELECT 'turn', own.timeline = 'wal', CASE own.timeline
-        WHEN 'wal' THEN 'IDs contain the timeline of the WAL, so a new primary and the old one make different IDs.'
-        WHEN 'checkpoint' THEN 'IDs contain the timeline of the last checkpoint: after a promotion, the old timeline until the first checkpoint.'
+        WHEN 'wal' THEN 'IDs contain a number that changes with the timeline of the WAL, so a new primary and the old one make different IDs.'
+        WHEN 'checkpoint' THEN 'This server shows only the timeline of the last checkpoint: after a promotion, the old one until the first checkpoint.'
         ELSE 'This server does not show its timeline, so an old primary that still runs can make the IDs of its successor.' END,
         CASE own.timeline
             WHEN 'checkpoint' THEN 'After a promotion, run CHECKPOINT before sessions make IDs.'
@@ -902,6 +1001,13 @@ BEGIN
         WHERE a.grantee <> o.owner AND a.privilege_type <> o.allowed;
     RETURN QUERY SELECT 'rights', others IS NULL, COALESCE('Roles other than the owner have privileges: ' || others || '.', 'Only the owner has privileges on the sequences.'),
         CASE WHEN others IS NOT NULL THEN 'REVOKE them: such a role can set a sequence back, stop all sessions by a lock on flake.gate, or let the owner call its functions.' END;
+
+    RETURN QUERY SELECT 'layouts', bool_and(NOT u.is_narrow) IS NOT false, CASE WHEN bool_or(u.is_narrow)
+            THEN format('Columns are too narrow for their default flake_next: %s.',
+                string_agg(format('%s (%s)', u.place, u.type), ', ' ORDER BY u.place) FILTER (WHERE u.is_narrow))
+            ELSE COALESCE('Column defaults make IDs of ' || string_agg(DISTINCT u.layout, ', ') || '.', 'No column default makes IDs.') END,
+        CASE WHEN bool_or(u.is_narrow) THEN 'Let these columns and those that refer to them be of type bigint, because each INSERT fails.' END
+        FROM flake.uses() u;
 
     FOR greatest IN
         SELECT g.*, l AS of, flake.reached(g.layout) AS reached, (flake.clock() - l.epoch) / l.tick AS now,
@@ -926,12 +1032,6 @@ BEGIN
 END $$;
 
 -- Public IDs, where pgcrypto is ------------------------------------------------------------------------------------------
-
-CREATE TABLE flake.key (
-    name text COLLATE "C" PRIMARY KEY,
-    secret bytea NOT NULL,
-    layout text NOT NULL
-);
 
 CREATE FUNCTION flake.unknown_key(name text) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN

@@ -26,6 +26,7 @@ OF_OPERATORS = [
         "explanation/guarantee.md",
         "how-to/applications.md",
         "how-to/managed.md",
+        "how-to/managed-tables.md",
         "how-to/monitor.md",
         "how-to/other-applications.md",
         "reference/settings.md",

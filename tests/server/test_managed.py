@@ -15,6 +15,7 @@ SPANS = [
     "empty", "(,)", "[,2026-01-01Z)", "[2026-01-01Z,)", "[-infinity,infinity]", "[infinity,)", "(,-infinity]",
     "[2000-01-01Z,2001-01-01Z]", "[1960-01-01Z,1961-01-01Z)", "[2100-01-01Z,2120-01-01Z)", "[90000-01-01Z,)",
     "(2026-01-01Z,2026-01-01 00:00:00.000001Z)",
+    "(,4714-11-24 00:00:00+00 BC)", "(,4714-11-24 00:00:00+00 BC]", "(,1970-01-01 00:00:00+00)", "(,2010-11-04 01:42:54.657+00)",
 ]  # fmt: skip
 READERS = [
     "(flake_decode(%s::bigint, %s))::text", "flake_timestamp(%s::bigint, %s)::text", "flake_to_text(%s::bigint, %s)",
@@ -236,6 +237,8 @@ def test_null_and_unknown_layouts_give_null_or_an_error(both):
         "flake_during(1, '(,)', NULL)", "flake_min(NULL)", "flake_timestamp(1, 'nonsense')", "flake_timestamp(1, NULL)",
         "flake_timestamp(1541815603606036480)", "flake_during(1541815603606036480, '[2022-06-28Z,2022-06-29Z)')",
         "flake_next('nonsense')", "flake_next('yitter')", "flake_next('baidu')", "flake_batch('twitter', -1)",
+        "(SELECT count(*) FROM flake_batch('Twitter', 0))", "(SELECT count(*) FROM flake_batch('Twitter', -1))",
+        "(SELECT count(*) FROM flake_batch('yitter', 0))", "(SELECT count(*) FROM flake_batch('twitter', 0))",
     ]:  # fmt: skip
         same(both, call)
 

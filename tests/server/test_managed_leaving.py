@@ -186,6 +186,18 @@ def test_the_functions_can_be_in_another_schema(own_servers, tmp_path):
         assert called.fetchone() == (42, 1, 1)
 
 
+def test_objects_of_member_roles_are_restored_in_any_schema(server, tmp_path):
+    """PostgreSQL gives an object to a role only if that role may create objects in the schema."""
+    server.sql("CREATE ROLE clerk LOGIN; GRANT clerk TO shop_owner")
+    with server.connect(**OWNER) as old:
+        old.execute("CREATE SCHEMA sales; GRANT ALL ON SCHEMA sales TO clerk; GRANT CREATE ON SCHEMA public TO clerk; SET ROLE clerk")
+        for name in ("sales.t", "public.t"):
+            old.execute(f"CREATE TABLE {name} (id bigint PRIMARY KEY DEFAULT flake_next('twitter'))")
+    leave(server, tmp_path)
+    with server.connect(dbname="shop", user="clerk") as db:
+        db.execute("INSERT INTO sales.t VALUES (DEFAULT); INSERT INTO public.t VALUES (DEFAULT)")
+
+
 def test_rows_that_need_a_key_are_restored(server, tmp_path):
     with server.connect(**OWNER) as old:
         old.execute("SELECT flake_create_key('usr', 'twitter')")

@@ -245,10 +245,15 @@ def test_roles_make_ids_without_a_right_on_anything(server, plain):
             CREATE FUNCTION mal.nextval(regclass) RETURNS bigint LANGUAGE sql AS 'SELECT 5::bigint';
             CREATE FUNCTION mal.shift(bigint, integer) RETURNS bigint LANGUAGE sql AS 'SELECT 5::bigint';
             CREATE OPERATOR mal.>> (LEFTARG = bigint, RIGHTARG = integer, FUNCTION = mal.shift);
+            CREATE FUNCTION mal.is_text(text) RETURNS boolean LANGUAGE sql AS $$ SELECT current_user = 'mallory' $$;
+            CREATE DOMAIN mal.text AS pg_catalog.text CHECK (mal.is_text(value));
             CREATE TEMP TABLE pg_class (a integer);
             SET statement_timeout = '30s';
             SET search_path = mal, pg_temp, pg_catalog, public;""")
         mallory.execute("INSERT INTO public.orders SELECT FROM generate_series(1, 100)")
+        for layout in generating(plain):
+            if layout not in ("si_single", "mastodon"):
+                mallory.execute("SELECT flake_next(%s)", [layout])
     assert plain.execute("SELECT count(*), count(DISTINCT id) FROM orders").fetchone() == (101, 101)
 
 
@@ -287,22 +292,6 @@ def clocked(own_servers):
     server.sql("CREATE TABLE made (id bigint PRIMARY KEY DEFAULT flake_next('twitter'))")
     server.sql("INSERT INTO made SELECT FROM generate_series(1, 1000)")
     return server
-
-
-def test_a_promoted_server_and_the_old_primary_make_different_ids(own_servers):
-    """Their sequences and their clocks are alike."""
-    primary = managed_server(own_servers, clock=at(0))
-    primary.sql("CREATE TABLE made AS SELECT flake_next('twitter') AS id FROM generate_series(1, 10)")
-    made = {id for id, in primary.sql("SELECT id FROM made")}
-    standby = own_servers(standby_of=primary, clock=at(0))
-    standby.wait_for_replay(primary)
-    standby.promote()
-    layouts = ["twitter", "si_single", "uniqueid", "sonyflake"]
-    for layout in layouts:
-        numbers = [{id for id, in server.sql("SELECT flake_batch(%s, 1000)", layout)} for server in (primary, standby)]
-        assert numbers[0].isdisjoint(numbers[1]) and made.isdisjoint(numbers[1]), layout
-        assert all(len(ids) == 1000 for ids in numbers)
-    assert standby.sql("SELECT bool_and(ok) FROM flake_check()") == [(True,)]
 
 
 def findings(db):
