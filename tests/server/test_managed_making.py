@@ -1,6 +1,7 @@
 """managed/flake.sql makes IDs, and makes none twice: under load, with clocks that are set, over promotions."""
 
 import array
+import collections
 import concurrent.futures
 import contextlib
 import itertools
@@ -18,7 +19,7 @@ from waiting import wait_until
 
 # How many IDs the sessions of the load make.
 IDS = int(os.environ.get("FLAKE_MANAGED_IDS", "200000"))
-SESSIONS = 50
+SESSIONS, STEPS = 50, max(8, IDS // 100000)
 SETTINGS = ["max_connections=120", "max_prepared_transactions=1000"]
 MANY = "SELECT flake_next('twitter') FROM generate_series(1, %s)"
 # IDs of subtransactions that are rolled back count as well.
@@ -48,7 +49,7 @@ class Client:
 
     def __init__(self, server, number, ids, enough):
         self.server, self.number, self.ids, self.enough = server, number, ids, enough
-        self.random, self.names, self.errors = random.Random(number), itertools.count(), 0
+        self.random, self.names, self.errors = random.Random(number), itertools.count(), collections.Counter()
         self.acts = [
             self.single, self.rolled_back, self.nested, self.prepared, self.timeout, self.cancel, self.terminate, self.discard,
         ]  # fmt: skip
@@ -61,8 +62,8 @@ class Client:
                     db = self.server.connect(application_name="load", prepare_threshold=None)
                 self.keep(db.execute(MANY, [self.random.randint(1, 600)]))
                 self.random.choice(self.acts)(db)
-            except psycopg.Error:
-                self.errors += 1
+            except psycopg.Error as error:
+                self.errors[error.sqlstate] += 1
                 with contextlib.suppress(psycopg.Error):
                     if not db.closed:
                         db.execute("ROLLBACK")
@@ -116,7 +117,8 @@ OTHERS = """
 
 
 def test_no_id_is_made_twice_under_load(own_servers):
-    server = managed_server(own_servers)
+    """The clock steps by 59 minutes forth and back, each time that a part of the IDs is made."""
+    server = managed_server(own_servers, clock=running(0))
     server.sql("CREATE TABLE made (id bigint PRIMARY KEY DEFAULT flake_next('twitter'))")
     server.sql(NESTED)
     ids, enough = array.array("q"), threading.Event()
@@ -124,11 +126,16 @@ def test_no_id_is_made_twice_under_load(own_servers):
     with concurrent.futures.ThreadPoolExecutor(SESSIONS) as pool:
         ended = [pool.submit(client.run) for client in clients]
         try:
-            wait_until(lambda: len(ids) >= IDS or any(one.done() for one in ended), max(900, IDS / 1000))
+            for step in range(STEPS):
+                server.set_clock(running(59 * 60 * (step % 2)))
+                enough_for_now = IDS * (step + 1) / STEPS
+                wait_until(lambda: len(ids) >= enough_for_now or any(one.done() for one in ended), max(900, IDS / 1000))  # noqa: B023
         finally:
             enough.set()
-        errors = sum(one.result() for one in ended)
-    assert len(ids) >= IDS and errors > 10
+        errors = sum((one.result() for one in ended), collections.Counter())
+    assert len(ids) >= IDS and errors.total() > 10
+    # A connection that ends while it begins has no SQLSTATE.
+    assert errors.keys() <= {"57014", "57P01", None}, errors
     assert len(set(ids)) == len(ids)
     assert server.value("SELECT count(*) FROM pg_locks WHERE relation = 'flake.gate'::regclass") == 0
 
