@@ -855,9 +855,7 @@ CREATE FUNCTION flake_next(layout text) RETURNS bigint VOLATILE PARALLEL UNSAFE 
 CREATE FUNCTION flake.counted(layout text, count integer) RETURNS integer
     STABLE STRICT SET search_path = pg_catalog, pg_temp LANGUAGE plpgsql AS $$
 BEGIN
-    IF NOT (flake.named(layout)).generates THEN
-        PERFORM flake.refuse(layout);
-    END IF;
+    PERFORM flake.named(layout);
     IF count < 0 THEN
         RAISE 'count must not be negative' USING ERRCODE = '22023',
             DETAIL = format('The count is %s; the valid range is 0 to 2147483647.', count), HINT = 'Pass the number of IDs to make.';

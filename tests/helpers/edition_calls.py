@@ -1,5 +1,7 @@
-"""Calls whose results must be the same in both editions, made from a seed: IDs, texts, instants, spans and fields of all layouts, at
-their limits, at random, and wrong ones."""
+"""Calls whose results must be the same in both editions, made from a seed.
+
+They have IDs, texts, instants, spans and fields of all layouts: at their limits, at random, and wrong ones.
+"""
 
 import itertools
 import json
@@ -37,7 +39,8 @@ def calls(layouts, count):
     """Yields calls of layouts, which are rows with a name, bits, text form and fields."""
     draw = random.Random(1)
     makers = [reads, reads, texts, instants, spans, made]
-    return itertools.islice((call for _ in itertools.count() for layout in layouts for call in draw.choice(makers)(draw, *layout)), count)
+    drawn = (call for _ in itertools.count() for layout in layouts for call in draw.choice(makers)(draw, *layout))
+    return itertools.islice(drawn, count)
 
 
 def quoted(text):
@@ -50,7 +53,8 @@ def an_id(draw, bits):
 
 
 def an_instant(draw):
-    drawn = f"{draw.randint(1960, 2160)}-{draw.randint(1, 12):02}-{draw.randint(1, 28):02} {draw.randint(0, 23):02}:59:59.{draw.randrange(10**6):06}Z"
+    day = f"{draw.randint(1960, 2160)}-{draw.randint(1, 12):02}-{draw.randint(1, 28):02}"
+    drawn = f"{day} {draw.randint(0, 23):02}:59:59.{draw.randrange(10**6):06}Z"
     return draw.choice([drawn, drawn, drawn, f"{draw.randint(2, 290000)}-06-01Z", draw.choice(INSTANTS)])
 
 
@@ -73,7 +77,8 @@ def instants(draw, name, *_):
 
 def spans(draw, name, bits, *_):
     low, high = (draw.choice([at, at, at, ""]) for at in (an_instant(draw), an_instant(draw)))
-    span = f"tstzrange({quoted(low) if low else 'NULL'}, {quoted(high) if high else 'NULL'}, '{draw.choice('[(')}{draw.choice('])')}')"
+    low, high = (quoted(at) if at else "NULL" for at in (low, high))
+    span = f"tstzrange({low}, {high}, '{draw.choice('[(')}{draw.choice('])')}')"
     ends = [f"flake_plan_{end}({span}, {quoted(name)})" for end in ("first", "last")]
     return [*ends, f"flake_during({an_id(draw, bits)}, {span}, {quoted(name)})"]
 

@@ -1,7 +1,7 @@
 """A model of the turns of managed/flake.sql: servers of one database that are promoted, lag, and skip numbers of timelines.
 
-A server knows the number of its timeline, and what it has replayed of the record: the timeline and the turn of the server that made the
-last ID, and of the one that made IDs before it. It does not see the history of its timeline.
+A server knows the number of its timeline, and what it has replayed of the record: the timeline and the turn of the server
+that made the last ID, and of the one that made IDs before it. It does not see the history of its timeline.
 """
 
 import collections
@@ -54,8 +54,8 @@ def followed(rule, timeline, record):
 
 
 def story(rule, draw, promotions, skip=0.0, lags=0):
-    """Returns the records of the primaries of a database. With the chance `skip`, up to four numbers of timelines were taken by restores
-    elsewhere. So many new primaries have not replayed the record of the one before them."""
+    """Returns the records of the primaries of a database. With the chance `skip`, up to four numbers of timelines were taken by
+    restores elsewhere. `lags` new primaries have not replayed the record of the one before them."""
     records, timeline = [followed(rule, 1, Record())], 1
     lagging = set(draw.sample(range(2, promotions + 1), lags))
     for number in range(1, promotions + 1):
@@ -67,7 +67,8 @@ def story(rule, draw, promotions, skip=0.0, lags=0):
 def nearest(records):
     """After how many promotions the same turn returns first."""
     turns = [record.turn for record in records]
-    return min((later - one for one, later in itertools.combinations(range(len(turns)), 2) if turns[one] == turns[later]), default=9)
+    pairs = itertools.combinations(range(len(turns)), 2)
+    return min((later - one for one, later in pairs if turns[one] == turns[later]), default=9)
 
 
 def nearest_of_all(rule, **chances):

@@ -19,8 +19,8 @@ READ = """
 
 
 def is_known(call, one, other):
-    """The list of differences. The extension counts microseconds since 1970, and these end in the year 294247: for an instant after that,
-    the detail of its error names another one."""
+    """The list of differences. The extension counts microseconds since 1970, and these end in the year 294247: for an instant
+    after that, the detail of its error names another one."""
     return edition_calls.LAST in call and one.split(" | ")[:2] == other.split(" | ")[:2]
 
 

@@ -190,7 +190,8 @@ def test_objects_of_member_roles_are_restored_in_any_schema(server, tmp_path):
     """PostgreSQL gives an object to a role only if that role may create objects in the schema."""
     server.sql("CREATE ROLE clerk LOGIN; GRANT clerk TO shop_owner")
     with server.connect(**OWNER) as old:
-        old.execute("CREATE SCHEMA sales; GRANT ALL ON SCHEMA sales TO clerk; GRANT CREATE ON SCHEMA public TO clerk; SET ROLE clerk")
+        old.execute("CREATE SCHEMA sales; GRANT ALL ON SCHEMA sales TO clerk; GRANT CREATE ON SCHEMA public TO clerk")
+        old.execute("SET ROLE clerk")
         for name in ("sales.t", "public.t"):
             old.execute(f"CREATE TABLE {name} (id bigint PRIMARY KEY DEFAULT flake_next('twitter'))")
     leave(server, tmp_path)

@@ -14,7 +14,7 @@ import pytest
 
 import bouncer
 import managed
-from standing_clock import at, running
+from standing_clock import running
 from waiting import wait_until
 
 # How many IDs the sessions of the load make.

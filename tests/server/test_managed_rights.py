@@ -1,5 +1,7 @@
 """managed/flake.sql runs nothing that others have written: by the owner, or by a superuser."""
 
+import re
+
 import psycopg
 import pytest
 
@@ -157,7 +159,19 @@ def test_no_name_in_a_body_is_looked_up_in_the_path_of_a_caller(server):
             WHERE p.proconfig IS NULL)
         SELECT p.oid::regprocedure::text FROM called JOIN pg_proc p USING (oid) JOIN pg_language l ON l.oid = p.prolang
         WHERE l.lanname = 'plpgsql' AND COALESCE(array_to_string(p.proconfig, ','), '') NOT LIKE '%search_path%'
-    """) == [("flake.known(text)",)]  # fmt: skip
+    """) == [("flake.known(text)",), ("flake.next(text)",)]  # fmt: skip
+
+
+def test_the_functions_that_make_ids_name_the_schema_of_all_that_they_call(server):
+    """To set the search_path would take longer than to make an ID."""
+    managed.install(server, user="Owner")
+    bodies = server.sql("SELECT proname, prosrc FROM pg_proc WHERE pronamespace = 'flake'::regnamespace AND proname ~ '^next'")
+    assert len(bodies) == 16
+    for name, body in bodies:
+        code = re.sub(r"OPERATOR\(pg_catalog\.[^)\w]+\)|'[^']*'|:=|(?<= )-(?=\d)", " ", body)
+        assert re.findall(r"[-+*/%&|<>=~!]+", code) == [], name
+        assert set(re.findall(r"(?<![\w.])([a-z]\w*) *\(", code)) <= {"bit"}, name
+        assert set(re.findall(r"::(?!pg_catalog\.)(\w+)", code)) <= {"bigint", "bit"}, name
 
 
 def test_a_client_that_reads_nothing_holds_no_lock(server):

@@ -36,12 +36,13 @@ def test_its_turns_are_the_models(own_servers):
         record = Record(last, turns[0], before, turns[1] if before else 0)
         tried.append((record, draw.choice([last, last + 1, last + 2, draw.randint(1, 60)])))
     numbers = [list(column) for column in zip(*((record.number(), timeline) for record, timeline in tried), strict=True)]
-    found = server.sql("SELECT flake.followed(r, t) FROM unnest(%s::bigint[], %s::bigint[]) WITH ORDINALITY x (r, t, n) ORDER BY n", *numbers)
+    rows = "unnest(%s::bigint[], %s::bigint[]) WITH ORDINALITY x (r, t, n)"
+    found = server.sql(f"SELECT flake.followed(r, t) FROM {rows} ORDER BY n", *numbers)
     assert [number for number, in found] == [followed(counted, timeline, record).number() for record, timeline in tried]
 
 
 def skip_numbers(standby, timeline, count):
-    """Restores elsewhere have left their histories in the archive. They have branched off before what this server has replayed."""
+    """Restores elsewhere have left their histories in the archive. They branched off before what this server has replayed."""
     for number in range(timeline + 1, timeline + 1 + count):
         standby.write(f"pg_wal/{number:08X}.history", f"{timeline}\t0/1000000\tno recovery target specified\n")
 
