@@ -3,7 +3,7 @@
 mod admin;
 mod batch;
 mod check;
-mod convert_table;
+pub mod convert_table;
 mod custom_layouts;
 mod decode;
 mod during;
@@ -26,6 +26,6 @@ use pgrx::PgSqlErrorCode::ERRCODE_NULL_VALUE_NOT_ALLOWED;
 use crate::error::Error;
 
 /// Returns the error of a function that needs all of its arguments.
-fn null_argument(name: &str, why: &str) -> Error {
+pub fn null_argument(name: &str, why: &str) -> Error {
     Error::of(ERRCODE_NULL_VALUE_NOT_ALLOWED, format!("argument \"{name}\" must not be null")).detail(why)
 }

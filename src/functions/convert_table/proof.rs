@@ -1,0 +1,99 @@
+//! The proof that all keys of a table are below the next ID, and other conditions of a table whose keys are to be IDs.
+
+use flake_core::ledger::time::grant::FAR;
+use flake_core::{BUILTIN, Error as CoreError, Layout, Remedy};
+use pgrx::PgSqlErrorCode::*;
+use pgrx::spi::{SpiClient, SpiError};
+
+use super::constraints::require_allowed;
+use super::key::{Key, NOT_READY, unconvertible};
+use crate::clock;
+use crate::error::OrRaise;
+use crate::layouts::{catalog, custom};
+use crate::postgres::encoding::to_utf8_lossy;
+use crate::postgres::random::random;
+use crate::postgres::report::warning;
+use crate::postgres::transaction::has_one_snapshot;
+use crate::session::layout_source::LayoutSource;
+use crate::session::next_id;
+use crate::session::stores::LAYOUTS;
+
+/// Checks the conditions that do not depend on the rows of the table.
+pub fn check(table: &str, layout: &Layout) {
+    if layout.has_tag() {
+        unconvertible(table, ERRCODE_INVALID_PARAMETER_VALUE)
+            .detail(format!("Layout \"{}\" has a tag field, which needs a number from you.", layout.name()))
+            .hint("Set the default flake_next(layout, tag) by ALTER TABLE.")
+            .raise();
+    }
+    if has_one_snapshot() {
+        unconvertible(table, ERRCODE_INVALID_TRANSACTION_STATE)
+            .detail("A transaction of this isolation level does not see keys that were committed after it began.")
+            .hint("Use READ COMMITTED.")
+            .raise();
+    }
+}
+
+/// Raises an error if a key of the table is not below all IDs that may be made from now on, or if a constraint refuses them. Returns the
+/// smallest of these IDs. If `reads_all` is false, only keys that are not below it are looked for.
+pub fn prove(client: &mut SpiClient<'_>, key: &Key, layout: &Layout, reads_all: bool) -> Result<i64, SpiError> {
+    let first = floor(&to_utf8_lossy(&key.table), layout);
+    require_below(key, layout, first, if reads_all { i64::MIN } else { first });
+    require_allowed(client, key, first)?;
+    Ok(first)
+}
+
+/// Warns of columns that may refer to the key without a foreign key.
+pub fn warn_of(table: &str, columns: &[String]) {
+    const SHOWN: usize = 10;
+    if !columns.is_empty() {
+        let more = columns.len().saturating_sub(SHOWN);
+        let more = if more > 0 { format!(", and {more} more") } else { String::new() };
+        let shown = columns[..columns.len().min(SHOWN)].join(", ");
+        warning(
+            format!("columns may be too small for IDs of {table}"),
+            Some(&format!("By their names, these columns refer to its key, without a foreign key: {shown}{more}.")),
+            "If they do refer to it, change their types to bigint, or bigint[], before you insert rows.",
+        );
+    }
+}
+
+/// Makes an ID. Returns the smallest ID that may be made from then on.
+fn floor(table: &str, layout: &Layout) -> i64 {
+    let id = next_id(&LAYOUTS, LayoutSource::by_name(layout.name().as_bytes()), random).or_raise();
+    match layout.floor(id) {
+        Err(CoreError::NotTimeOrdered { .. }) => unconvertible(table, ERRCODE_INVALID_PARAMETER_VALUE)
+            .detail(format!(
+                "IDs of layout \"{}\" are not in the order of time, so new IDs can be equal to keys of the table.",
+                layout.name()
+            ))
+            .hint("Use a layout that has a time in the column \"sortable_until\" of the view flake_layouts.")
+            .raise(),
+        floor => floor.or_raise(),
+    }
+}
+
+/// Raises an error if a key is not below the first ID. Checks the keys from a number on.
+fn require_below(key: &Key, layout: &Layout, first: i64, from: i64) {
+    if let Some(greatest) = key.greatest_from(from).filter(|&greatest| greatest >= first) {
+        let custom = catalog::names();
+        let custom = custom.iter().filter_map(|name| custom::find(name).ok().flatten());
+        let remedy = layout.remedy(greatest, clock::now(), FAR, BUILTIN.iter().chain(custom));
+        let layout = layout.name();
+        unconvertible(&to_utf8_lossy(&key.table), NOT_READY)
+            .detail(format!("Its greatest ID is {greatest}, and the next ID of layout \"{layout}\" would be {first}."))
+            .hint(match remedy {
+                Remedy::StartAbove => {
+                    format!("A superuser can run SELECT flake_start_above({greatest}, '{layout}') first.")
+                }
+                Remedy::Layouts(names) => format!("IDs of these layouts are above it: {}.", names.join(", ")),
+                Remedy::EarlierEpoch => "IDs of a custom layout with an earlier epoch can be above it.".to_owned(),
+                Remedy::NoRoom => {
+                    "Too few numbers are left above it. Give the rows IDs by their time, as docs/how-to/convert.md \
+                                   does."
+                        .to_owned()
+                }
+            })
+            .raise();
+    }
+}
