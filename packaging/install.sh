@@ -17,7 +17,8 @@ esac
 lib=${DESTDIR:-}$("$pg_config" --pkglibdir)
 extension=${DESTDIR:-}$("$pg_config" --sharedir)/extension
 if [ -n "$remove" ]; then
-    rm -fv "$lib/flake.so" "$extension/flake.control" "$extension"/flake--*.sql
+    rm -fv "$lib/flake.so" "$extension/flake.control" "$extension"/flake--*.sql \
+        "$extension/flake_sequences.control" "$extension"/flake_sequences--*.sql
     exit
 fi
 mkdir -p "$lib" "$extension"
@@ -28,5 +29,6 @@ copy() {
     echo "$3/${2##*/}"
 }
 copy 755 lib/flake.so "$lib"
-# Without the control file, which comes last, PostgreSQL does not know the extension.
-for file in share/extension/flake--*.sql share/extension/flake.control; do copy 644 "$file" "$extension"; done
+# Without the control files, which come last, PostgreSQL does not know the extensions.
+for file in share/extension/flake--*.sql share/extension/flake_sequences--*.sql share/extension/flake.control \
+    share/extension/flake_sequences.control; do copy 644 "$file" "$extension"; done

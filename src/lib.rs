@@ -1,7 +1,7 @@
 //! The PostgreSQL extension: it unpacks arguments, calls `flake-core`, and returns the result or raises the error.
 //!
-//! The modules are rooms, and a room imports only rooms after it in this list: `functions` (the functions that SQL calls), `sno`
-//! (the type and its functions), `seal` (the keys of public IDs), `session` (the generators of this backend), `layouts` (a layout
+//! The modules are rooms, and a room imports only rooms after it in this list: `sequences` (sequences whose numbers are IDs),
+//! `functions` (the other functions that SQL calls), `sno` (the type and its functions), `seal` (the keys of public IDs), `session` (the generators of this backend), `layouts` (a layout
 //! by its name), `ledger` (the state that all sessions share), `settings`, `error`, `postgres` (PostgreSQL's interfaces), `clock`.
 //! `sql/flake.sql` declares the SQL objects.
 
@@ -16,6 +16,7 @@ mod layouts;
 mod ledger;
 mod postgres;
 mod seal;
+mod sequences;
 mod session;
 mod settings;
 mod sno;
@@ -47,5 +48,6 @@ fn begin() {
     seal::keyring::subscribe();
     ledger::preload();
     session::stores::subscribe();
+    sequences::subscribe();
     postgres::relation_hook::subscribe([functions::filter::TIME_FUNCTION, sno::filter::TIME_FUNCTION]);
 }

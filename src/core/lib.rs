@@ -11,6 +11,7 @@
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
+mod code;
 mod error;
 mod generator;
 #[doc(hidden)]
@@ -30,6 +31,8 @@ mod sync;
 pub mod turn;
 mod words;
 
+#[doc(hidden)]
+pub use code::{code_of_start, sequence_code};
 pub use error::{DefinitionFault, Error, Fault, TextFault};
 #[doc(hidden)]
 pub use generator::resume::{Place, Resumable, lanes_of};

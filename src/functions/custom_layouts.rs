@@ -89,6 +89,7 @@ fn flake_drop_layout(name: &[u8]) {
     };
     must_own(stored.owner, &format!("layout \"{name}\"")).or_raise();
     let mut uses = layout_uses::of(&name);
+    uses.extend(layout_uses::sequences(&name));
     let keys = seal::all().filter(|key| key.shown().is_ok_and(|shown| shown.layout == name));
     uses.extend(keys.map(|key| format!("key \"{}\"", key.name)));
     if !uses.is_empty() {

@@ -8,7 +8,7 @@
 use std::collections::BTreeSet;
 use std::ffi::CStr;
 
-use flake_core::LONGEST_NAME;
+use flake_core::{LONGEST_NAME, sequence_code};
 use pgrx::prelude::*;
 
 use crate::postgres::encoding::shortened;
@@ -111,6 +111,25 @@ pub(super) fn layout(call: &Call, number: usize) -> Option<String> {
         Some(Argument::Constant(name)) if name.len() <= LONGEST_NAME => String::from_utf8(name.clone()).ok(),
         Some(_) => None,
     }
+}
+
+/// The sequences that start at $1.
+const SEQUENCES: &CStr = c"
+    SELECT pg_catalog.pg_describe_object('pg_catalog.pg_class'::pg_catalog.regclass, s.seqrelid, 0) FROM pg_catalog.pg_sequence s
+    WHERE s.seqstart OPERATOR(pg_catalog.=) $1";
+
+/// Returns descriptions of the sequences that were adopted by this layout.
+pub fn sequences(name: &str) -> BTreeSet<String> {
+    let mut uses = BTreeSet::new();
+    let start = -sequence_code(name);
+    Queries::run(|queries| {
+        queries.each::<1>(SEQUENCES, &[(pg_sys::INT8OID, start.into())], |&[object]| {
+            require();
+            // SAFETY: the query returns a text.
+            uses.extend([shortened(unsafe { bytes(object) }.unwrap_or_default(), LONGEST_OBJECT)]);
+        });
+    });
+    uses
 }
 
 /// Returns descriptions of the objects that call flake and contain this name as a constant, even of another call. An object whose

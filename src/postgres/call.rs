@@ -40,6 +40,13 @@ impl Call {
         arguments.iter().position(|argument| argument.isnull)
     }
 
+    /// Returns whether an argument is NULL.
+    pub fn is_null(self, number: usize) -> bool {
+        // SAFETY: PostgreSQL has filled in this many.
+        let arguments = unsafe { (*self.0).args.as_slice((*self.0).nargs as usize) };
+        arguments.get(number).is_none_or(|argument| argument.isnull)
+    }
+
     /// Returns an argument.
     ///
     /// # Safety

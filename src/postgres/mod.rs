@@ -1,8 +1,10 @@
 //! PostgreSQL's interfaces: calls and their arguments, plans, types, shared memory, settings. Nothing here knows of layouts.
 
 pub mod backtrace;
+pub mod bulk;
 pub mod call;
 pub mod copy_twin;
+pub mod discard_hook;
 pub mod encoding;
 pub mod entry_point;
 pub mod expressions;
@@ -13,12 +15,14 @@ mod install_script;
 pub mod interrupts;
 pub mod interval;
 pub mod json;
+pub mod literal;
 pub mod local_settings;
 pub mod lock;
 mod long_errors;
 pub mod memory;
 pub mod nodes;
 pub mod prepared;
+pub mod procedure;
 pub mod quals;
 pub mod queries;
 pub mod random;
@@ -33,6 +37,7 @@ pub mod result_set;
 pub mod role;
 pub mod rows;
 pub mod same_schema;
+pub mod sequence;
 pub mod sequence_page;
 pub mod server_setting;
 pub mod shared_memory;

@@ -2,11 +2,16 @@
 #![allow(unsafe_code, reason = "PostgreSQL's transactions")]
 
 use std::cell::Cell;
+use std::ffi::CString;
+use std::panic::{RefUnwindSafe, UnwindSafe};
 
 use flake_core::horizon::prepared::Transactions;
 use flake_core::horizon::widened;
-use pgrx::check_for_interrupts;
+use pgrx::pg_sys::panic::CaughtError;
 use pgrx::pg_sys::{self, SubXactEvent, XactEvent};
+use pgrx::{PgSqlErrorCode, PgTryBuilder, check_for_interrupts};
+
+use super::local_settings;
 
 /// How a transaction ends.
 #[derive(Clone, Copy, PartialEq)]
@@ -98,6 +103,45 @@ pub fn use_up_a_number() {
         pg_sys::RollbackAndReleaseCurrentSubTransaction();
         pg_sys::MemoryContextSwitchTo(context);
         pg_sys::CurrentResourceOwner = owner;
+    }
+}
+
+/// Calls `act` in a subtransaction in which every wait for a lock ends after some milliseconds. If one does, rolls the subtransaction
+/// back and returns None.
+pub fn unless_locked<R>(milliseconds: u32, act: impl FnOnce() -> R + UnwindSafe + RefUnwindSafe) -> Option<R> {
+    let limit = CString::new(milliseconds.to_string()).unwrap_or_default();
+    // SAFETY: this is a transaction. State that the end of the subtransaction changes is restored, as PL/pgSQL does. The subtransaction
+    // ends before an error is raised again: PostgreSQL would keep it open.
+    unsafe {
+        let (context, owner) = (pg_sys::CurrentMemoryContext, pg_sys::CurrentResourceOwner);
+        pg_sys::BeginInternalSubTransaction(std::ptr::null());
+        pg_sys::MemoryContextSwitchTo(context);
+        let result = PgTryBuilder::new(|| Ok(local_settings::with(&[(c"lock_timeout", &limit)], act)))
+            .catch_others(|error| Err(Box::new(error)))
+            .catch_rust_panic(|error| Err(Box::new(error)))
+            .execute();
+        pg_sys::MemoryContextSwitchTo(context);
+        if result.is_ok() {
+            pg_sys::ReleaseCurrentSubTransaction();
+        } else {
+            pg_sys::RollbackAndReleaseCurrentSubTransaction();
+        }
+        pg_sys::MemoryContextSwitchTo(context);
+        pg_sys::CurrentResourceOwner = owner;
+        let error = match result {
+            Ok(result) => return Some(result),
+            Err(error) => *error,
+        };
+        match error {
+            CaughtError::PostgresError(error) | CaughtError::ErrorReport(error)
+                if error.sql_error_code() == PgSqlErrorCode::ERRCODE_LOCK_NOT_AVAILABLE =>
+            {
+                None
+            }
+            // PostgreSQL has forgotten its own error by now.
+            CaughtError::PostgresError(error) => CaughtError::ErrorReport(error).rethrow(),
+            error => error.rethrow(),
+        }
     }
 }
 

@@ -8,17 +8,17 @@ import psycopg
 import error_texts
 from conftest import ROOT
 
-PAGES = [ROOT / "docs" / "reference" / name for name in ("functions.md", "settings.md", "formulas.md")]
+PAGES = [ROOT / "docs" / "reference" / name for name in ("functions.md", "sequences.md", "settings.md", "formulas.md")]
 MARK = re.compile(r"(?<=^<!-- catalog: )(\w+)((?: \w+)*)( -->\n)(.*?)(?=^<!-- end of catalog -->$)", re.M | re.S)
 SHORTER = {"timestamp with time zone": "timestamptz", "timestamp without time zone": "timestamp", "'::text": "'"}
 
 MEMBERS = """
     SELECT classid, objid FROM pg_depend
     WHERE refclassid = 'pg_extension'::regclass AND deptype = 'e'
-        AND refobjid = (SELECT oid FROM pg_extension WHERE extname = 'flake')"""
+        AND refobjid IN (SELECT oid FROM pg_extension WHERE extname IN ('flake', 'flake_sequences'))"""
 # Functions that implement operators, casts, aggregates or the type are left out.
 FUNCTIONS = f"""
-    SELECT p.oid, p.* FROM pg_proc p WHERE prokind = 'f' AND ('pg_proc'::regclass::oid, p.oid) IN ({MEMBERS})
+    SELECT p.oid, p.* FROM pg_proc p WHERE prokind IN ('f', 'p') AND ('pg_proc'::regclass::oid, p.oid) IN ({MEMBERS})
         AND NOT EXISTS (SELECT FROM pg_operator WHERE oprcode = p.oid)
         AND NOT EXISTS (SELECT FROM pg_amproc WHERE amproc = p.oid)
         AND NOT EXISTS (SELECT FROM pg_cast WHERE castfunc = p.oid)
@@ -53,11 +53,12 @@ class Catalog:
 
     def function(self, name):
         overloads = self.rows(
-            f"""SELECT format('%%s(%%s) → %%s', proname, pg_get_function_arguments(oid), pg_get_function_result(oid)),
-                       obj_description(oid, 'pg_proc'), concat_ws(', ',
+            f"""SELECT format('%%s(%%s)', proname, pg_get_function_arguments(oid))
+                           || COALESCE(' → ' || pg_get_function_result(oid), ''),
+                       obj_description(oid, 'pg_proc'), CASE prokind WHEN 'p' THEN 'procedure' ELSE concat_ws(', ',
                            CASE provolatile WHEN 'i' THEN 'immutable' WHEN 's' THEN 'stable' ELSE 'volatile' END,
                            'parallel ' || CASE proparallel WHEN 's' THEN 'safe' WHEN 'r' THEN 'restricted' ELSE 'unsafe' END,
-                           CASE WHEN NOT proisstrict THEN 'called with NULL' END)
+                           CASE WHEN NOT proisstrict THEN 'called with NULL' END) END
                 FROM ({FUNCTIONS}) f (id) WHERE proname = %s ORDER BY prosrc""", name
         )
         assert overloads, name

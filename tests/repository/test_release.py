@@ -13,6 +13,7 @@ from conftest import ROOT
 from next_release import VERSION, script
 
 NEXT = "99.0.0"
+EXTENSIONS = ["flake", "flake_sequences"]
 
 
 class Copy:
@@ -22,14 +23,15 @@ class Copy:
         self.path, self.sql = path, path / "sql"
         for name in ["scripts", "sql"]:
             shutil.copytree(ROOT / name, path / name, ignore=shutil.ignore_patterns("flake--*", "SHA256SUMS"))
-        for name in ["Cargo.toml", "flake.control"]:
+        for name in ["Cargo.toml", "flake.control", "flake_sequences.control"]:
             shutil.copy(ROOT / name, path)
 
     def open_next(self):
         """Opens the next version, with an upgrade to it."""
         cargo = self.path / "Cargo.toml"
         cargo.write_text(cargo.read_text().replace(f'\nversion = "{VERSION}"', f'\nversion = "{NEXT}"'))
-        self.write(f"sql/flake--{VERSION}--{NEXT}.sql", "SELECT 'the upgrade';\n")
+        for extension in EXTENSIONS:
+            self.write(f"sql/{extension}--{VERSION}--{NEXT}.sql", "SELECT 'the upgrade';\n")
 
     def write(self, name, text):
         (self.path / name).parent.mkdir(parents=True, exist_ok=True)
@@ -64,15 +66,17 @@ def test_a_built_script_takes_precedence_over_a_frozen_one(copy):
     subprocess.run([copy.path / "scripts/build"], env=environment, check=True, capture_output=True)
     built = {path.name: path.read_text() for path in (copy.path / "target").rglob("extension/*.sql")}
     assert built[f"flake--{VERSION}--{NEXT}.sql"] == "SELECT 'the upgrade';\n"
-    there = {path.name: path.read_text() for path in copy.sql.glob("flake--*.sql")}
-    assert built == there | {f"flake--{NEXT}.sql": script()}
+    there = {path.name: path.read_text() for path in copy.sql.glob("flake*--*.sql")}
+    sequences = {f"flake_sequences--{NEXT}.sql": (copy.sql / "sequences.sql").read_text()}
+    assert built == there | {f"flake--{NEXT}.sql": script()} | sequences
 
 
 def test_the_first_release_is_cut(copy):
     """The first release has no upgrade to it."""
     assert copy.frozen() == set()
     assert copy.release("cut").returncode == 0
-    assert copy.frozen() == {f"flake--{VERSION}.sql"} == {path.name for path in copy.sql.glob("flake--*.sql")}
+    frozen = {f"{extension}--{VERSION}.sql" for extension in EXTENSIONS}
+    assert copy.frozen() == frozen == {path.name for path in copy.sql.glob("flake*--*.sql")}
     assert (copy.sql / f"flake--{VERSION}.sql").read_text() == script()
 
 
@@ -81,7 +85,8 @@ def test_the_next_release_is_cut(copy):
     copy.release("cut")
     copy.open_next()
     assert copy.release("cut").returncode == 0
-    assert copy.frozen() == {f"flake--{VERSION}.sql", f"flake--{NEXT}.sql", f"flake--{VERSION}--{NEXT}.sql"}
+    frozen = {f"{extension}--{versions}.sql" for extension in EXTENSIONS for versions in (VERSION, NEXT, f"{VERSION}--{NEXT}")}
+    assert copy.frozen() == frozen
     assert (copy.sql / f"flake--{NEXT}.sql").read_text() == script()
     again = copy.release("cut")
     assert again.returncode != 0 and "exists: a version that was released does not change" in again.stderr
@@ -92,10 +97,14 @@ def test_the_next_release_is_cut(copy):
 def test_a_release_that_nothing_upgrades_to_is_refused(copy):
     copy.release("cut")
     copy.open_next()
-    (copy.sql / f"flake--{VERSION}--{NEXT}.sql").unlink()
-    refused = copy.release("cut")
-    assert refused.returncode != 0 and f"no script in sql upgrades to {NEXT}" in refused.stderr
-    assert copy.frozen() == {f"flake--{VERSION}.sql"}
+    for extension in EXTENSIONS:
+        upgrade = copy.sql / f"{extension}--{VERSION}--{NEXT}.sql"
+        text = upgrade.read_text()
+        upgrade.unlink()
+        refused = copy.release("cut")
+        assert refused.returncode != 0 and f"no script in sql upgrades {extension} to {NEXT}" in refused.stderr
+        assert copy.frozen() == {f"{extension}--{VERSION}.sql" for extension in EXTENSIONS}
+        upgrade.write_text(text)
 
 
 @pytest.fixture

@@ -9,10 +9,13 @@ from conftest import ROOT
 SRC = ROOT / "src"
 # A room may import the rooms after it.
 ROOMS = {
-    SRC: ["lib", "functions", "sno", "seal", "session", "layouts", "ledger", "settings", "error", "postgres", "clock"],
+    SRC: [
+        "lib", "sequences", "functions", "sno", "seal", "session", "layouts", "ledger", "settings", "error", "postgres",
+        "clock",
+    ],
     SRC / "core": [
         "lib", "seal", "sno", "generator", "horizon", "ledger", "id", "words", "lane", "part", "turn", "node", "layout",
-        "error", "key", "sync", "instant",
+        "error", "code", "key", "sync", "instant",
     ],
 }
 # Separate crates, and programs of a crate.

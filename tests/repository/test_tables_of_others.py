@@ -75,6 +75,15 @@ LISTED = {
     "src/functions/convert_table/switch.rs": {
         "ALTER TABLE …": "a default and an identity are changed, for which PostgreSQL looks at no row",
     },
+    "src/sequences/adopt/mod.rs": {"LOCK TABLE …": "a lock runs nothing"},
+    "src/sequences/adopt/release.rs": {"LOCK TABLE …": "a lock runs nothing"},
+    "src/sequences/adopt/exchange.rs": {
+        "ALTER TABLE …": "a default and an identity are changed, for which PostgreSQL looks at no row",
+    },
+    "src/sequences/adopt/schema.rs": {
+        "ALTER TABLE …": "a default is changed, for which PostgreSQL looks at no row",
+        "FROM …": "a view of the extension, with its schema",
+    },
     "src/functions/take/statements.rs": {
         "FROM {table}": "the caller reads rows, and trusts whose they are",
         "FROM {positions}": "a table that the caller names",
@@ -106,6 +115,7 @@ LISTED = {
        for name in ("UseIds.java", "use_ids.go", "use_ids.py", "use_ids.rs", "use_ids.ts")},
     "sql/flake.sql": {"COPY calls": "a comment of functions that COPY calls"},
     "sql/sno.sql": {"COPY calls": "a comment of functions that COPY calls"},
+    "sql/sequences.sql": {"COPY calls": "a comment of a function that COPY calls"},
     **{f"clients/{name}/README.md": {"INSERT INTO orders": READERS} for name in ("java", "python", "typescript")},
 }  # fmt: skip
 

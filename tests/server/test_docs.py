@@ -24,6 +24,7 @@ OF_OPERATORS = [
     ROOT / "docs" / name
     for name in (
         "explanation/guarantee.md",
+        "how-to/adopt.md",
         "how-to/applications.md",
         "how-to/managed.md",
         "how-to/managed-tables.md",

@@ -39,8 +39,9 @@ def test_run_can_be_repeated_and_stopped():
 def test_uninstall_removes_what_install_has_installed(tmp_path):
     make("install", f"DESTDIR={tmp_path}")
     files = sorted(path.name for path in tmp_path.rglob("*") if path.is_file())
-    scripts = {f"flake--{VERSION}.sql", *(path.name for path in (ROOT / "sql").glob("flake--*.sql"))}
-    assert files == sorted({*scripts, "flake.control", "flake.so"})
+    made = [f"flake--{VERSION}.sql", f"flake_sequences--{VERSION}.sql"]
+    scripts = {*made, *(path.name for path in (ROOT / "sql").glob("flake*--*.sql"))}
+    assert files == sorted({*scripts, "flake.control", "flake_sequences.control", "flake.so"})
     make("uninstall", f"DESTDIR={tmp_path}")
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
 

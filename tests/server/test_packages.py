@@ -132,7 +132,8 @@ def test_the_licenses_of_the_crates_are_named_and_allowed():
 
 
 # The script of this version, a script of an earlier version, and the upgrade from it.
-SHARED = [f"flake--{VERSION}.sql", "flake--0.1.0.sql", f"flake--0.1.0--{VERSION}.sql", "flake.control"]
+SHARED = [f"flake--{VERSION}.sql", "flake--0.1.0.sql", f"flake--0.1.0--{VERSION}.sql", "flake.control",
+          f"flake_sequences--{VERSION}.sql", "flake_sequences.control"]  # fmt: skip
 
 
 @pytest.fixture

@@ -9,6 +9,13 @@ import reference
 from test_errors import PLAIN
 
 
+@pytest.fixture(scope="module")
+def server(servers):
+    server = servers()
+    server.sql("CREATE EXTENSION flake_sequences")
+    return server
+
+
 @pytest.mark.parametrize("page", reference.PAGES, ids=lambda page: page.name)
 def test_the_page_is_that_of_the_catalog(server, page):
     reference.check(server, page, [call for _, call, *_ in PLAIN])
@@ -34,10 +41,13 @@ def test_each_function_has_a_place(server):
 
 def test_each_function_and_view_has_a_user(server):
     """The page says for whom each view is, and each function except for those that only EXPLAIN shows."""
-    (page,) = [page.read_text() for page in reference.PAGES if page.name == "functions.md"]
+    page, sequences = (page.read_text() for page in reference.PAGES if page.name in ("functions.md", "sequences.md"))
     page = page.partition("\n## Shown by EXPLAIN\n")[0]
     wishes = re.search("^## Which function to use\n(.*?)^## ", page, re.M | re.S)[1]
-    called = {name for kind, names, *_ in reference.MARK.findall(page) if kind == "functions" for name in names.split()}
+    marks = reference.MARK.findall(page) + reference.MARK.findall(sequences)
+    named = {name for kind, names, *_ in marks if kind == "functions" for name in names.split()}
+    # The others have names of PostgreSQL's.
+    called = {name for name in named if name.startswith(("flake_", "sno_"))}
     of_views = f"SELECT relname FROM pg_class JOIN ({reference.MEMBERS}) m ON oid = objid AND relkind = 'v'"
     views = {name for name, in server.sql(of_views)}
     assert set(re.findall(r"`((?:flake|sno)_\w+)", wishes)) == called | views and len(views) > 3

@@ -1,0 +1,254 @@
+//! flake_adopt: lets a sequence return IDs, and the key that it feeds.
+//!
+//! The danger is a key above the next ID, as for flake_convert, whose proof this uses: before the table's lock and under it. The lock is
+//! waited for a short time only, because whoever uses the table waits behind; then other transactions may run, and it is tried again.
+//! All names are qualified, because the caller's search_path is in force.
+#![allow(unsafe_code, reason = "entry points, and a row")]
+
+mod exchange;
+mod feed;
+mod refused;
+mod release;
+mod schema;
+
+use flake_core::{Layout, sequence_code};
+use pgrx::PgSqlErrorCode::*;
+use pgrx::prelude::*;
+use pgrx::spi::{SpiClient, SpiError};
+
+use self::exchange::New;
+use self::feed::{Feed, Sequence};
+use self::refused::unadoptable;
+use super::registry;
+use crate::error::{Error, OrRaise, altered_type, listed};
+use crate::functions::convert_table::key::{Key, NOT_READY, lookalikes};
+use crate::functions::convert_table::proof::{check, prove, warn_of};
+use crate::functions::convert_table::statements::run;
+use crate::functions::null_argument;
+use crate::layouts::by_name;
+use crate::ledger;
+use crate::postgres::call::Text;
+use crate::postgres::encoding::to_utf8_lossy;
+use crate::postgres::entry_point::entry_point;
+use crate::postgres::extension::{self, Extension};
+use crate::postgres::guard::guarded;
+use crate::postgres::interrupts;
+use crate::postgres::literal::quoted;
+use crate::postgres::local_settings::lock_timeout;
+use crate::postgres::procedure::Procedure;
+use crate::postgres::rows::row;
+use crate::postgres::transaction::unless_locked;
+use crate::postgres::{recovery, relation, sequence, sequence_page};
+
+/// How long a try waits for locks, in milliseconds, unless lock_timeout is shorter.
+const PATIENCE: i32 = 100;
+/// How long others run between two tries, in milliseconds, and how many tries there are: about half a minute.
+const PAUSE: i64 = 400;
+const TRIES: u32 = 60;
+
+entry_point!(flake_adopt(relation: pg_sys::Oid, layout: Text<'_>), |call| {
+    // SAFETY: nothing is borrowed that an error could leave borrowed.
+    unsafe {
+        guarded(|| {
+            // A misspelled to_regclass(…) is NULL.
+            if let Some(number @ 0..=1) = call.first_null() {
+                null_argument(["relation", "layout"][number], "There is nothing to adopt, or no layout.").raise();
+            }
+            let layout = layout.bytes();
+            recovery::refuse(c"flake_adopt()");
+            let layout = adoptable(layout);
+            let undo = Procedure::run(call, |procedure| persistently(procedure, relation, || adopt(relation, layout)));
+            // SAFETY: the column has this type, and nothing else is cached. A text is stored like a bytea.
+            let row = row(call, [pg_sys::TEXTOID], [undo.as_slice().into_datum()]);
+            row.ok_or_else(|| altered_type("record")).or_raise()
+        })
+    }
+});
+
+/// Returns the layout of this name, unless its IDs cannot be the numbers of a sequence.
+fn adoptable(name: &[u8]) -> &'static Layout {
+    let layout = by_name(name);
+    let refused = |why: String, hint: &str| -> ! {
+        Error::invalid(format!("layout \"{}\" does not fit a sequence", layout.name())).detail(why).hint(hint).raise()
+    };
+    if !layout.increases() {
+        refused(
+            "Its IDs do not increase, and applications take the greatest key of a sequence for the newest one."
+                .to_owned(),
+            "Use a layout for which the column \"increasing\" of the view flake_layouts is true.",
+        );
+    }
+    let same = registry::with_code(sequence_code(layout.name()));
+    if same.len() > 1 {
+        let names: Vec<_> = same.iter().map(|layout| layout.name().to_owned()).collect();
+        refused(
+            format!("These layouts of the database have one code: {}.", listed(names.iter(), "others")),
+            "Drop all of them but one.",
+        );
+    }
+    layout
+}
+
+/// Calls `act` until no lock is in its way, each time in another transaction if that is allowed.
+fn persistently<R>(procedure: &Procedure, relation: pg_sys::Oid, act: impl Fn() -> Option<R>) -> R {
+    for _ in 1..TRIES {
+        if let Some(result) = act() {
+            procedure.commit();
+            return result;
+        }
+        procedure.commit();
+        interrupts::sleep(PAUSE, interrupts::wait_event(c"FlakeAdopt"));
+    }
+    act().unwrap_or_else(|| {
+        let name = sequence::name(relation);
+        Error::of(ERRCODE_LOCK_NOT_AVAILABLE, format!("could not lock \"{name}\" in {TRIES} tries"))
+            .detail("Transactions that use it were open each time. Nothing has been changed.")
+            .hint("End long transactions, and call the procedure again.")
+            .raise()
+    })
+}
+
+/// How long a try may wait for a lock.
+fn patience() -> u32 {
+    match lock_timeout() {
+        0 => PATIENCE,
+        set => set.min(PATIENCE),
+    }
+    .unsigned_abs()
+}
+
+/// Adopts the sequence of a table's key, or one that no column uses. Returns the statement that undoes it, or None if a lock is in the
+/// way.
+fn adopt(relation: pg_sys::Oid, layout: &Layout) -> Option<Vec<u8>> {
+    let act = |client: &mut SpiClient<'_>| {
+        if sequence::parameters(relation).is_some() {
+            return adopt_alone(client, relation, layout);
+        }
+        let (key, _) = adoptable_key(client, relation, layout)?;
+        // If many rows were deleted, it takes long to find the greatest key. No session waits for the lock yet.
+        prove(client, &key, layout, true)?;
+        let suspects = lookalikes(client, &key, layout)?;
+        let table = &key.table;
+        let undo = unless_locked(patience(), || Spi::connect_mut(|client| under_lock(client, relation, table, layout)));
+        if undo.is_some() {
+            warn_of(&to_utf8_lossy(table), &suspects);
+        }
+        undo.transpose()
+    };
+    Spi::connect_mut(act).unwrap_or_else(|error| pgrx::error!("{error}"))
+}
+
+/// Locks a table, proves again that its keys are below the next ID, and adopts the sequence of its key.
+fn under_lock(
+    client: &mut SpiClient<'_>,
+    relation: pg_sys::Oid,
+    table: &[u8],
+    layout: &Layout,
+) -> Result<Vec<u8>, SpiError> {
+    run(client, [b"LOCK TABLE ", table, b" IN ACCESS EXCLUSIVE MODE"].concat())?;
+    let (key, feed) = adoptable_key(client, relation, layout)?;
+    prove(client, &key, layout, false)?;
+    let undo = undo(&key.table, feed.sequence.oid, key.is_identity);
+    exchange::of_key(client, &key, &feed, &New::Closed(sequence_code(layout.name())))?;
+    let (_, feed) = key_and_feed(client, relation)?;
+    require_adopted(&feed.sequence, layout);
+    Ok(undo)
+}
+
+/// Adopts a sequence that no column uses: an application calls nextval of it.
+fn adopt_alone(client: &mut SpiClient<'_>, oid: pg_sys::Oid, layout: &Layout) -> Result<Option<Vec<u8>>, SpiError> {
+    let old = Sequence::of(client, oid)?;
+    require_native(&old);
+    old.require_unused(client, None)?;
+    if let Some(table) = sequence::owner(oid) {
+        let table = to_utf8_lossy(&relation::quoted_name(table).unwrap_or_default()).into_owned();
+        unadoptable(&to_utf8_lossy(&old.name), NOT_READY)
+            .detail(format!("A column of table {table} owns it."))
+            .hint("Name the table instead of the sequence.")
+            .raise();
+    }
+    unless_locked(patience(), || {
+        Spi::connect_mut(|client| {
+            let old = Sequence::of(client, oid)?;
+            let undo = undo(&old.name, oid, false);
+            exchange::alone(client, &old, &New::Closed(sequence_code(layout.name())))?;
+            Ok(undo)
+        })
+    })
+    .transpose()
+}
+
+/// Returns the key of a table and the sequence that feeds it.
+fn key_and_feed(client: &mut SpiClient<'_>, table: pg_sys::Oid) -> Result<(Key, Feed), SpiError> {
+    let flake = extension::find(c"flake").ok_or_else(ledger::no_page).or_raise();
+    let key = Key::of(client, table, flake)?;
+    let feed = Feed::of(client, &key)?;
+    Ok((key, feed))
+}
+
+/// The same, if the sequence can be adopted.
+fn adoptable_key(client: &mut SpiClient<'_>, table: pg_sys::Oid, layout: &Layout) -> Result<(Key, Feed), SpiError> {
+    let (key, feed) = key_and_feed(client, table)?;
+    let name = to_utf8_lossy(&key.table);
+    check(&name, layout);
+    require_native(&feed.sequence);
+    if key.is_always {
+        let column = to_utf8_lossy(&key.column);
+        unadoptable(&name, NOT_READY)
+            .detail(format!("Its key {column} is GENERATED ALWAYS. With a default instead, clients could choose keys."))
+            .hint(format!("If they may, run ALTER TABLE {name} ALTER COLUMN {column} SET GENERATED BY DEFAULT first."))
+            .raise();
+    }
+    feed.sequence.require_unused(client, Some(&key))?;
+    Ok((key, feed))
+}
+
+/// Raises an error if a sequence was adopted before, or does not count up by one.
+fn require_native(sequence: &Sequence) {
+    let name = to_utf8_lossy(&sequence.name);
+    if registry::code(&sequence.parameters).is_some() {
+        unadoptable(&name, NOT_READY)
+            .detail("It was adopted before.")
+            .hint("To change the layout, call flake_release first.")
+            .raise();
+    }
+    let increment = sequence.parameters.increment;
+    if increment != 1 {
+        unadoptable(&name, NOT_READY)
+            .detail(format!(
+                "It counts by {increment}: an application may use the numbers between, and those are the IDs of others."
+            ))
+            .hint("If nothing uses them, run ALTER SEQUENCE … INCREMENT BY 1 first.")
+            .raise();
+    }
+}
+
+/// Raises an error if the names of the statements have led to another table or sequence, which somebody has renamed meanwhile.
+fn require_adopted(sequence: &Sequence, layout: &Layout) {
+    let is_it = registry::code(&sequence.parameters) == Some(sequence_code(layout.name()));
+    if !is_it {
+        unadoptable(&to_utf8_lossy(&sequence.name), NOT_READY)
+            .detail("A table, a sequence or a schema was renamed meanwhile.")
+            .hint("Call flake_adopt again.")
+            .raise();
+    }
+}
+
+/// Returns the statement that undoes an adoption: the sequence then continues where it is now.
+fn undo(relation: &[u8], sequence: pg_sys::Oid, is_identity: bool) -> Vec<u8> {
+    let next = match sequence_page::state(sequence) {
+        Some((last, true)) => last.saturating_add(1),
+        Some((next, false)) => next,
+        None => 1,
+    };
+    let identity = if is_identity { ", as_identity => true" } else { "" };
+    let literal = quoted(relation);
+    let schema = own_schema();
+    [b"CALL ", &schema[..], b".flake_release(", &literal, format!(", next => {next}{identity})").as_bytes()].concat()
+}
+
+/// The schema of flake_adopt and flake_release.
+fn own_schema() -> Vec<u8> {
+    let own = extension::find(c"flake_sequences").map(|Extension { schema, .. }| schema);
+    own.and_then(relation::quoted_schema).unwrap_or_else(|| pgrx::error!("could not read the catalog"))
+}

@@ -1,0 +1,71 @@
+//! Which sequences were adopted, and by which layout: their ranges say it.
+//!
+//! A dump, a copy of the database, pg_upgrade and a renamed sequence keep the range, and only the owner of a sequence can change it.
+//! PostgreSQL's own nextval and setval raise errors: the range holds no number that is left.
+
+use flake_core::{BUILTIN, Layout, code_of_start, sequence_code};
+use pgrx::pg_sys::Oid;
+
+use crate::error::{Error, listed};
+use crate::layouts::{catalog, known};
+use crate::postgres::memory::collected;
+use crate::postgres::sequence::{self, Parameters};
+
+/// Returns the code of the layout by which a sequence was adopted, if it was.
+pub fn code(parameters: &Parameters) -> Option<i64> {
+    code_of_start(parameters.start)
+}
+
+/// Returns the least and the greatest number of an adopted sequence. It starts at the greatest.
+pub const fn range(code: i64) -> [i64; 2] {
+    [-code - 1, -code]
+}
+
+/// Raises an error if somebody has altered an adopted sequence, so that PostgreSQL would find numbers in it.
+pub fn require_closed(sequence: Oid, parameters: &Parameters, code: i64) -> Result<(), Error> {
+    let [min, max] = range(code);
+    if parameters.min == min
+        && parameters.max == max
+        && parameters.increment > 0
+        && parameters.cache == 1
+        && !parameters.cycles
+    {
+        return Ok(());
+    }
+    let name = sequence::name(sequence);
+    Err(Error::not_ready(format!("sequence \"{name}\" was adopted, and its range has been changed"))
+        .detail(
+            "Its numbers are IDs, and its range names their layout. With another range, PostgreSQL's nextval() would return small \
+             numbers.",
+        )
+        .hint(format!(
+            "Close it again: ALTER SEQUENCE … INCREMENT 1 MINVALUE {min} MAXVALUE {max} START {max} RESTART NO CYCLE CACHE 1, and \
+             SELECT pg_catalog.setval('…', {max})."
+        )))
+}
+
+/// Returns the layout with a code.
+pub fn layout(sequence: Oid, code: i64) -> Result<&'static Layout, Error> {
+    let [first, others @ ..] = &with_code(code)[..] else {
+        return Err(Error::invalid(format!("layout of sequence \"{}\" does not exist", sequence::name(sequence)))
+            .detail(format!("The range of the sequence stands for code {code}, and no layout of this database has it."))
+            .hint("Create the custom layout by which the sequence was adopted, under its old name."));
+    };
+    if !others.is_empty() {
+        let names = collected(others.iter().chain([first]).map(|layout| layout.name().to_owned()));
+        return Err(Error::not_ready(format!("layout of sequence \"{}\" is ambiguous", sequence::name(sequence)))
+            .detail(format!("These layouts have code {code}: {}.", listed(names.iter(), "others")))
+            .hint("Drop all of them but one."));
+    }
+    Ok(first)
+}
+
+/// Returns the layouts of this database that have a code.
+pub fn with_code(code: i64) -> Vec<&'static Layout> {
+    let mut names = catalog::names();
+    names.extend(BUILTIN.iter().map(|layout| layout.name().to_owned()));
+    names.sort_unstable();
+    names.dedup();
+    names.retain(|name| sequence_code(name) == code);
+    names.iter().filter_map(|name| known(name.as_bytes())).collect()
+}
