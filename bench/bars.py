@@ -183,7 +183,8 @@ def main():
     if not shutil.which("valgrind"):
         print("    without bars of instructions: valgrind is not installed")
         return
-    found = list(measured(*sys.argv[1:]))
+    bindir, data, *library = sys.argv[1:]
+    found = list(measured(bindir, pathlib.Path(data), *library))
     for what, figure, most in found:
         print(f"    {figure:8.2f} of {most:6} {what}{' EXCEEDED' if figure > most else ''}")
     sys.exit(any(figure > most for _, figure, most in found))
