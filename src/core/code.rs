@@ -16,5 +16,5 @@ pub fn sequence_code(layout: &str) -> i64 {
 
 /// Returns the code that the start of a sequence stands for, if it can be one.
 pub fn code_of_start(start: i64) -> Option<i64> {
-    (-2 * LEAST < start && start <= -LEAST).then_some(-start)
+    (-2 * LEAST < start && start <= -LEAST).then(|| -start)
 }
