@@ -168,7 +168,7 @@ def test_the_functions_that_make_ids_name_the_schema_of_all_that_they_call(serve
     bodies = server.sql("SELECT proname, prosrc FROM pg_proc WHERE pronamespace = 'flake'::regnamespace AND proname ~ '^next'")
     assert len(bodies) == 16
     for name, body in bodies:
-        code = re.sub(r"OPERATOR\(pg_catalog\.[^)\w]+\)|'[^']*'|:=|(?<= )-(?=\d)", " ", body)
+        code = re.sub(r"OPERATOR\(pg_catalog\.[^)\w]+\)|'[^']*'|:=|(?<= )-(?=\d)", ",", body)
         assert re.findall(r"[-+*/%&|<>=~!]+", code) == [], name
         assert set(re.findall(r"(?<![\w.])([a-z]\w*) *\(", code)) <= {"bit"}, name
         assert set(re.findall(r"::(?!pg_catalog\.)(\w+)", code)) <= {"bigint", "bit"}, name
