@@ -403,7 +403,7 @@ COMMENT ON COLUMN flake_stats.longest_wait IS
     'the longest wait for the next tick; the wait event is FlakeNextTick, and Extension before PostgreSQL 17';
 COMMENT ON COLUMN flake_stats.mark IS
     'no ID is later than this time, which sessions reserve on disk: 3 seconds ahead of the clock, and half a second ahead of IDs';
-COMMENT ON COLUMN flake_stats.floor IS 'no ID is made in a tick that begins before this time';
+COMMENT ON COLUMN flake_stats.floor IS 'no ID is made in a tick that begins before this time; NULL if there is no such time';
 COMMENT ON COLUMN flake_stats.lead IS 'how far the times of new IDs are ahead of the clock, because IDs of these times exist; at most flake.max_lead';
 COMMENT ON COLUMN flake_stats.generation IS 'which half of this server''s IDs is made, 0 or 1; flake_accept_clock() changes it';
 
