@@ -10,8 +10,8 @@ OPERATIONAL = {"57P01", "57P02", "57P03", "57014", "08000", "08001", "08003", "0
 FULL = {"53100", "42501", "58030"}
 # Errors of prepared transactions of other clients, of cursors in a failed transaction, and of options that the server refuses.
 ORDINARY = {"42704", "34000", "25P02", "25006", "55P02", "55000", "40001"}
-# Details of SQLSTATE 55000, see the calls of Error::not_ready in src. A clock is no reason for an error. The first one lasts until
-# the end of the tick.
+# Details of SQLSTATE 55000, see the calls of Error::not_ready in src. A clock is not a reason for an error. The first one lasts
+# until the end of the tick.
 USED_UP = "has no IDs in the current tick"
 UNSEEN = "This session cannot see flake.node_id"  # after a start, if the first client has hostile settings
 
