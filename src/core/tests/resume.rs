@@ -312,7 +312,7 @@ fn a_stale_reading_toggles_nothing() {
     assert_eq!(alone.lines()[0].word(alone.shared().era(), 1).load(Ordering::Relaxed), 0);
 }
 
-/// A session that was stopped reads the clock again, and finds that the word was right. Before it goes on, another one makes a sno of a
+/// A session that was stopped reads the clock again, and finds that the word was right. Before it continues, another one makes a sno of a
 /// later unit.
 #[test]
 fn a_word_that_was_raised_after_a_fresh_reading_toggles_nothing() {

@@ -11,7 +11,7 @@
 //!    it has made since. Time is reserved 3 seconds ahead of the clock, and at least half a second ahead of flake's time, so restarts
 //!    do not add up. Where time is granted, a lead must not exceed flake.max_lead.
 //! 7. flake_start_above raises `until` of both generations and the floor, then waits for transactions with a bound.
-//!    flake_accept_clock does nothing if IDs do not lead, or if those of the other generation would lead as far; otherwise it changes
+//!    flake_accept_clock does nothing if IDs do not lead, or if IDs of the other generation would lead as far; otherwise it changes
 //!    to that one, if its `until` is less than flake.max_lead ahead. It waits for nobody. If its write fails, no time is granted until
 //!    a write has succeeded.
 

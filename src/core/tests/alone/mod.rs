@@ -46,7 +46,7 @@ pub struct Alone {
     /// The halves of the file that were written, in order; None if the file was replaced.
     pub writes: RefCell<Vec<Option<usize>>>,
     pub page: Page,
-    /// What comes into the page before a session that has read it changes it.
+    /// Another server's record, which comes into the page before a session that has read the page changes it.
     pub meanwhile: Cell<Option<Vec<u8>>>,
     pub node: Node,
     /// The timelines of the WAL up to the one that the server writes.
