@@ -311,6 +311,10 @@ func (ids *IDs) fetch() {
 			continue
 		}
 		count := ids.wanted(now)
+		// A single ID that was fetched ahead would be too old when it is used.
+		if isAhead && count == 1 {
+			return
+		}
 		ids.mutex.Unlock()
 		made, sent, err := ids.asked(count)
 		ids.mutex.Lock()

@@ -361,7 +361,8 @@ fn fetch(shared: &Shared, layout: &str, mut source: impl Source) {
         let asks = (is_waited || state.runs_low) && is_due;
         state.runs_low = false;
         let count = if asks { state.wanted(&shared.options, now) } else { 0 };
-        if count == 0 {
+        // A single ID that was fetched ahead would be too old when it is used.
+        if count == 0 || !is_waited && count == 1 {
             if was_used && now >= rests_at {
                 source.rest();
                 was_used = false;

@@ -109,7 +109,11 @@ export class Ids implements AsyncIterable<bigint> {
     if (this.closed) throw new Closed("close() was called");
     const at = now();
     const ids = this.waiters.length > 0 ? [] : this.buffer.take(count, at);
-    if (!this.asking && at >= this.retryAt && this.buffer.runsLow(at)) this.ask(this.buffer.wanted(0, at));
+    if (!this.asking && at >= this.retryAt && this.buffer.runsLow(at)) {
+      // A single ID would be too old when it is used.
+      const wanted = this.buffer.wanted(0, at);
+      if (wanted > 1) this.ask(wanted);
+    }
     return ids;
   }
 

@@ -245,7 +245,9 @@ public final class Ids implements AutoCloseable, LongSupplier {
                 boolean isDue = now - retryAt >= 0, isAhead = buffer.waited == 0;
                 if (isDue && (!isAhead || runsLow)) {
                     runsLow = false;
-                    return buffer.wanted(now);
+                    int count = buffer.wanted(now);
+                    // A single ID that was fetched ahead would be too old when it is used.
+                    if (!isAhead || count > 1) return count;
                 }
                 runsLow = false;
                 if (isAhead && now - idleAt >= 0) break;

@@ -193,8 +193,9 @@ class Process:
                     return self.buffer.wanted(sum(waiter.lacks for waiter in self.waiters), at)
                 if self.runs_low:
                     self.runs_low = False
-                    if at >= self.retry_at:
-                        return self.buffer.wanted(0, at)
+                    # A single ID would be too old when it is used.
+                    if at >= self.retry_at and (count := self.buffer.wanted(0, at)) > 1:
+                        return count
                 if not self.waiters and at >= idle_at:
                     break
                 self.changed.wait((self.retry_at if self.waiters else idle_at) - at)
