@@ -91,16 +91,19 @@ def test_a_session_that_was_connected_to_a_standby_has_the_turn_of_the_new_prima
 
 def test_a_session_follows_the_timeline_of_the_last_checkpoint_if_the_server_shows_no_other(own_servers):
     primary = managed_server(own_servers)
-    primary.sql("CREATE ROLE service LOGIN; REVOKE EXECUTE ON FUNCTION pg_walfile_name(pg_lsn) FROM PUBLIC")
+    primary.sql("CREATE ROLE service LOGIN")
     primary.sql("CREATE DATABASE service OWNER service")
+    with primary.connect(dbname="service") as db:
+        db.execute("REVOKE EXECUTE ON FUNCTION pg_walfile_name(pg_lsn) FROM PUBLIC")
     managed.install(primary, "service", user="service")
     standby = own_servers(standby_of=primary)
     standby.wait_for_replay(primary)
     standby.promote()
+    standby.sql("CHECKPOINT")
     with standby.connect(dbname="service", user="service") as db:
-        turn_of(db)
-        standby.sql("CHECKPOINT")
         assert turn_of(db) == 2
+        # A session must not plan what changes while the server runs as a constant.
+        assert db.execute("SELECT provolatile FROM pg_proc WHERE oid = 'flake.turn()'::regprocedure").fetchone() == ("v",)
 
 
 def test_two_sessions_can_set_the_node_at_the_same_time(own_servers):
