@@ -68,7 +68,7 @@ CREATE FUNCTION flake_batch(layout text, count integer) RETURNS SETOF bigint
     VOLATILE STRICT PARALLEL RESTRICTED
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_batch';
 COMMENT ON FUNCTION flake_batch(text, integer) IS
-    'returns "count" new unique IDs of this layout, for INSERT ... SELECT; flake_layouts.increasing says whether they increase';
+    'returns "count" new unique IDs of this layout; rows that flake_take is to find are inserted in the same transaction';
 
 -- Existing tables --------------------------------------------------------------------------------------------------------
 
@@ -479,7 +479,7 @@ CREATE FUNCTION flake_take(row_type anyelement, positions regclass, consumer tex
     VOLATILE PARALLEL UNSAFE ROWS 100
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_take';
 COMMENT ON FUNCTION flake_take(anyelement, regclass, text, integer) IS
-    'returns the next rows of a table below the horizon, and moves the consumer''s position over them; runs as the caller';
+    'returns the next rows of a table below the horizon, and moves the consumer''s position over them, both undone by ROLLBACK; runs as the caller';
 
 CREATE FUNCTION flake_open_transactions(OUT pid integer, OUT xid xid, OUT since timestamptz) RETURNS SETOF record
     VOLATILE STRICT PARALLEL RESTRICTED ROWS 10

@@ -23,16 +23,20 @@ func main() {
 		log.Fatal(err)
 	}
 
-	// COPY, with IDs that the program has to know before.
+	// COPY, with IDs that the program has to know before. A consumer would miss rows whose IDs are of another transaction.
 	var ids []int64
-	if err := db.QueryRow(ctx, "SELECT array_agg(id) FROM flake_batch('twitter', 1000) id").Scan(&ids); err != nil {
+	both, err := db.Begin(ctx)
+	if err != nil {
 		log.Fatal(err)
 	}
-	copied, err := db.CopyFrom(ctx, pgx.Identifier{"orders"}, []string{"id", "item"},
+	if err := both.QueryRow(ctx, "SELECT array_agg(id) FROM flake_batch('twitter', 1000) id").Scan(&ids); err != nil {
+		log.Fatal(err)
+	}
+	copied, err := both.CopyFrom(ctx, pgx.Identifier{"orders"}, []string{"id", "item"},
 		pgx.CopyFromSlice(len(ids), func(number int) ([]interface{}, error) {
 			return []interface{}{ids[number], fmt.Sprint("cup ", number)}, nil
 		}))
-	fmt.Println(copied, err)
+	fmt.Println(copied, err, both.Commit(ctx))
 
 	// In JSON without a type of your own, numbers are float64, which rounds, unless you say so.
 	var text []byte

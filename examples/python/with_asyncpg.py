@@ -18,9 +18,10 @@ async def main():
     rows = await db.fetch("INSERT INTO orders (item) SELECT unnest($1::text[]) RETURNING id, item", items)
     print(rows == sorted(rows), [row["item"] for row in rows] == items)
 
-    # COPY, with IDs that the program has to know before.
-    ids = [row[0] for row in await db.fetch("SELECT flake_batch('twitter', $1)", len(items))]
-    await db.copy_records_to_table("orders", records=zip(ids, items, strict=True), columns=["id", "item"])
+    # COPY, with IDs that the program has to know before. A consumer would miss rows whose IDs are of another transaction.
+    async with db.transaction():
+        ids = [row[0] for row in await db.fetch("SELECT flake_batch('twitter', $1)", len(items))]
+        await db.copy_records_to_table("orders", records=zip(ids, items, strict=True), columns=["id", "item"])
     print(await db.fetchval("SELECT count(*) FROM orders WHERE id = ANY ($1)", ids))
 
     # asyncpg knows no types of extensions; a sno is a text.

@@ -14,12 +14,13 @@ with psycopg.connect(autocommit=True) as db:
     rows = db.execute("INSERT INTO orders (item) SELECT unnest(%s::text[]) RETURNING id, item", [items]).fetchall()
     print(rows == sorted(rows), [item for _, item in rows] == items)
 
-    # COPY, with IDs that the program has to know before.
-    ids = [id for id, in db.execute("SELECT flake_batch('twitter', %s)", [len(items)])]
-    with db.cursor() as cursor, cursor.copy("COPY orders (id, item) FROM STDIN (FORMAT binary)") as copy:
-        copy.set_types(["int8", "text"])
-        for row in zip(ids, items, strict=True):
-            copy.write_row(row)
+    # COPY, with IDs that the program has to know before. A consumer would miss rows whose IDs are of another transaction.
+    with db.transaction(), db.cursor() as cursor:
+        ids = [id for id, in cursor.execute("SELECT flake_batch('twitter', %s)", [len(items)])]
+        with cursor.copy("COPY orders (id, item) FROM STDIN (FORMAT binary)") as copy:
+            copy.set_types(["int8", "text"])
+            for row in zip(ids, items, strict=True):
+                copy.write_row(row)
 
     # Statements that do not wait for each other.
     with db.pipeline():

@@ -30,17 +30,25 @@ impl Timestamptz {
         }
     }
 
-    /// Returns the instant. Infinities and the last years of timestamptz become the limits of i64, which no layout reaches.
+    /// Returns the instant. Infinities become the limits of i64, and the last years of timestamptz `LATEST`. No layout reaches either.
     pub fn instant(self) -> i64 {
         match self.0 {
-            i64::MIN => i64::MIN,
-            at => at.saturating_add(POSTGRES_EPOCH),
+            at @ (i64::MIN | i64::MAX) => at,
+            at => at.saturating_add(POSTGRES_EPOCH).min(LATEST),
         }
     }
 }
 
+/// The instant of all finite times from here on.
+const LATEST: i64 = i64::MAX - 1;
+
 /// Writes an instant as this session shows a timestamptz.
 pub fn to_text(instant: i64) -> String {
+    let text = shown(instant);
+    if instant == LATEST { format!("{text} or a later time") } else { text }
+}
+
+fn shown(instant: i64) -> String {
     // SAFETY: timestamptz_out takes a timestamptz, which is passed by value, and returns a C string.
     let text = unsafe {
         direct_function_call::<&CStr>(pg_sys::timestamptz_out, &[Some(Timestamptz::from_instant(instant).into())])

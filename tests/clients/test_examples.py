@@ -79,7 +79,7 @@ def test_the_example_for_rust_runs(database, program, expected):
     [
         ("java/WithJdbc.java", ["1000", REFUSED]),
         ("go/with_pq.go", ["1000", REFUSED]),
-        ("go/with_pgx.go", ["1000 <nil>", "true", REFUSED]),
+        ("go/with_pgx.go", ["1000 <nil> <nil>", "true", REFUSED]),
         ("ruby/with_active_record.rb", [f"{ID} tea", "true", REFUSED]),
         ("php/with_pdo.php", ["integer tea", "in order", REFUSED]),
     ],

@@ -14,11 +14,16 @@ def db(server):
         db.rollback()
 
 
-def warnings(db, query):
+def diagnostics(db, query):
     found = []
-    db.add_notice_handler(lambda diag: found.append((diag.message_primary, diag.message_detail)))
+    db.add_notice_handler(lambda diag: found.append((diag.severity, diag.message_primary, diag.message_detail, diag.message_hint)))
     db.execute(query)
     return found
+
+
+def warnings(db, query):
+    """Those of other things than the time of old keys."""
+    return [(primary, detail) for _, primary, detail, _ in diagnostics(db, query) if "contain no time" not in primary]
 
 
 def refused(db, query):
@@ -61,6 +66,29 @@ def test_it_warns_of_sequences_that_have_made_keys(db, key, called):
     expected = [("currval and lastval will return no keys of public.t any more",
                  f"Its keys have come from public.{name}; clients that ask it after an INSERT get other numbers.")]  # fmt: skip
     assert found == (expected if called else [])
+
+
+@pytest.mark.parametrize("layout, key, time", [
+    ("twitter", "NULL", None), ("twitter", "5000", "2010-11-04 01:42:54.657+00"), ("twitter", "-5", "2010-11-04 01:42:54.657+00"),
+    ("si", "5000", "2021-01-01 00:00:00+00"), ("base64id", "1000000000", "2018-03-01 00:00:03+00"),
+    ("twitter", "flake_max('2010-11-05 01:42:54.656Z')", "2010-11-05 01:42:54.656+00"),
+    ("twitter", "flake_min('2010-11-05 01:42:54.657Z')", None), ("twitter", "flake_min('2026-01-01Z')", None),
+])  # fmt: skip
+def test_it_warns_of_keys_whose_time_would_be_near_the_epoch(db, layout, key, time):
+    db.execute(f"""SET LOCAL timezone = 'UTC'; CREATE TABLE t ("the Id" bigint PRIMARY KEY);
+                   INSERT INTO t SELECT {key} WHERE {key} IS NOT NULL""")
+    found = diagnostics(db, f"SELECT first_id FROM flake_convert('t', '{layout}')")
+    assert len(found) == (time is not None)
+    for severity, primary, detail, hint in found:
+        assert (severity, primary) == ("WARNING", "the keys that public.t has contain no time")
+        greatest = db.execute(f"SELECT {key}").fetchone()[0]
+        assert detail.startswith(f'Layout "{layout}" reads {max(greatest, 0)} as {time}, so a DELETE of rows')
+        condition = hint.partition("condition ")[2].rstrip(".")
+        db.execute("INSERT INTO t DEFAULT VALUES")
+        aged = f"SELECT count(*) FROM t WHERE flake_timestamp(greatest(\"the Id\", 0), '{layout}') < now() - interval '1 year'"
+        assert db.execute(aged).fetchone() == (1,)
+        assert db.execute(f"{aged} AND {condition}").fetchone() == (0,)
+        assert db.execute(f"SELECT count(*) FROM t WHERE {condition}").fetchone() == (1,)
 
 
 def test_no_sequence_of_others_is_locked(db, server):

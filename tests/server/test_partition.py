@@ -77,8 +77,14 @@ def test_retention_drops_partitions_that_have_ended_for_all_consumers(db, sessio
     assert db.execute(drop).fetchall() == []
     db.execute("UPDATE positions SET last = flake_min('2026-02-01Z') WHERE last IS NULL")
     assert db.execute(drop).fetchall() == [("events_2026_01",)]
-    assert db.execute("SELECT drop_partitions(%s, flake_min('2026-03-01Z'))", (TABLES[1],)).fetchall() == [
+    assert db.execute("SELECT drop_partitions(%s, 0, flake_min('2026-03-01Z'))", (TABLES[1],)).fetchall() == [
         (name_of(TABLES[1], f"2026_{month}"),) for month in ("01", "02")
     ]
+    # Partitions of keys that flake did not make stay.
+    db.execute("CREATE TABLE oldest PARTITION OF events FOR VALUES FROM (MINVALUE) TO (10)")
+    db.execute("CREATE TABLE old PARTITION OF events FOR VALUES FROM (10) TO (1000)")
+    for since, dropped in (11, []), (10, [("old",)]):
+        assert db.execute("SELECT drop_partitions('events', %s, flake_min('2026-02-01Z'))", (since,)).fetchall() == dropped
+    db.execute("DROP TABLE oldest")
     left = "SELECT inhrelid::regclass::text FROM pg_inherits WHERE inhparent = %s::regclass"
     assert sorted(db.execute(left, ("events",)).fetchall()) == [("events_2026_02",), ("events_2026_03",)]

@@ -17,7 +17,7 @@ use pgrx::spi::{SpiError, quote_literal};
 
 use self::clients::{require_choosable, warn_of_sequences};
 use self::key::{Key, NOT_READY, lookalikes, unconvertible};
-use self::proof::{check, prove, warn_of};
+use self::proof::{check, prove, warn_of, warn_of_times};
 use self::statements::{rows, run};
 use self::switch::switch;
 use super::null_argument;
@@ -60,15 +60,18 @@ fn convert(call: Call, table: pg_sys::Oid, layout: &[u8], force: bool) -> pg_sys
             require_choosable(client, &key)?;
         }
         // If many rows were deleted, it takes long to find the greatest key. No session waits for the lock yet.
-        prove(client, &key, layout, true)?;
+        let (_, greatest) = prove(client, &key, layout, true)?;
         warn_of(&name, &lookalikes(client, &key, layout)?);
         warn_of_sequences(client, &key)?;
         run(client, [b"LOCK TABLE ", &key.table[..], b" IN ACCESS EXCLUSIVE MODE"].concat())?;
         let key = Key::of(client, table, flake)?;
-        let first = prove(client, &key, layout, false)?;
+        let (first, _) = prove(client, &key, layout, false)?;
         let schema = rows(client, SCHEMA, &[flake.schema.into()])?.into_iter().flatten().flatten().flatten();
         let makes = format!(".flake_next({}::pg_catalog.text)", quote_literal(layout.name()));
         let undo = switch(client, &key, &schema.chain(makes.into_bytes()).collect::<Vec<_>>())?;
+        if let Some(greatest) = greatest {
+            warn_of_times(&key, layout, greatest, first);
+        }
         Ok::<_, SpiError>((first, undo))
     })
     .unwrap_or_else(|error| pgrx::error!("{error}"));

@@ -13,6 +13,7 @@ use crate::layouts::{catalog, custom};
 use crate::postgres::encoding::to_utf8_lossy;
 use crate::postgres::random::random;
 use crate::postgres::report::warning;
+use crate::postgres::timestamptz::to_text;
 use crate::postgres::transaction::has_one_snapshot;
 use crate::session::layout_source::LayoutSource;
 use crate::session::next_id;
@@ -35,12 +36,40 @@ pub fn check(table: &str, layout: &Layout) {
 }
 
 /// Raises an error if a key of the table is not below all IDs that may be made from now on, or if a constraint refuses them. Returns the
-/// smallest of these IDs. If `reads_all` is false, only keys that are not below it are looked for.
-pub fn prove(client: &mut SpiClient<'_>, key: &Key, layout: &Layout, reads_all: bool) -> Result<i64, SpiError> {
+/// smallest of these IDs, and the greatest key. If `reads_all` is false, only keys that are not below it are looked for.
+pub fn prove(
+    client: &mut SpiClient<'_>,
+    key: &Key,
+    layout: &Layout,
+    reads_all: bool,
+) -> Result<(i64, Option<i64>), SpiError> {
     let first = floor(&to_utf8_lossy(&key.table), layout);
-    require_below(key, layout, first, if reads_all { i64::MIN } else { first });
+    let greatest = key.greatest_from(if reads_all { i64::MIN } else { first });
+    require_below(key, layout, first, greatest);
     require_allowed(client, key, first)?;
-    Ok(first)
+    Ok((first, greatest))
+}
+
+/// Warns if the keys up to `greatest` are numbers that the layout reads as instants near its epoch: a `DELETE` of what is older than a
+/// day would remove all rows.
+pub fn warn_of_times(key: &Key, layout: &Layout, greatest: i64, first: i64) {
+    const NEAR: i64 = 24 * 60 * 60 * 1_000_000;
+    // A negative key has no time: functions that read it raise an error.
+    let greatest = greatest.max(0);
+    let Ok(tick) = layout.tick_of(greatest.unsigned_abs()) else { return };
+    let start = layout.start_of(tick);
+    if start - layout.epoch() < NEAR {
+        let (table, column) = (to_utf8_lossy(&key.table), to_utf8_lossy(&key.column));
+        warning(
+            format!("the keys that {table} has contain no time"),
+            Some(&format!(
+                "Layout \"{}\" reads {greatest} as {}, so a DELETE of rows older than a day would find all of them.",
+                layout.name(),
+                to_text(start)
+            )),
+            &format!("Wherever you compare times, add the condition {column} >= {first}."),
+        );
+    }
 }
 
 /// Warns of columns that may refer to the key without a foreign key.
@@ -73,9 +102,9 @@ fn floor(table: &str, layout: &Layout) -> i64 {
     }
 }
 
-/// Raises an error if a key is not below the first ID. Checks the keys from a number on.
-fn require_below(key: &Key, layout: &Layout, first: i64, from: i64) {
-    if let Some(greatest) = key.greatest_from(from).filter(|&greatest| greatest >= first) {
+/// Raises an error if the greatest key is not below the first ID.
+fn require_below(key: &Key, layout: &Layout, first: i64, greatest: Option<i64>) {
+    if let Some(greatest) = greatest.filter(|&greatest| greatest >= first) {
         let custom = catalog::names();
         let custom = custom.iter().filter_map(|name| custom::find(name).ok().flatten());
         let remedy = layout.remedy(greatest, clock::now(), FAR, BUILTIN.iter().chain(custom));
