@@ -68,21 +68,18 @@ def test_it_warns_of_sequences_that_have_made_keys(db, key, called):
     assert found == (expected if called else [])
 
 
-@pytest.mark.parametrize("layout, key, time", [
-    ("twitter", "NULL", None), ("twitter", "5000", "2010-11-04 01:42:54.657+00"), ("twitter", "-5", "2010-11-04 01:42:54.657+00"),
-    ("si", "5000", "2021-01-01 00:00:00+00"), ("base64id", "1000000000", "2018-03-01 00:00:03+00"),
-    ("twitter", "flake_max('2010-11-05 01:42:54.656Z')", "2010-11-05 01:42:54.656+00"),
-    ("twitter", "flake_min('2010-11-05 01:42:54.657Z')", None), ("twitter", "flake_min('2026-01-01Z')", None),
+@pytest.mark.parametrize("layout, key, is_near", [
+    ("twitter", "NULL", False), ("twitter", "5000", True), ("twitter", "-5", True), ("si", "5000", True), ("base64id", "1000000000", True),
+    ("twitter", "flake_max('2010-11-05 01:42:54.656Z')", True), ("twitter", "flake_min('2010-11-05 01:42:54.657Z')", False),
+    ("twitter", "flake_min('2026-01-01Z')", False),
 ])  # fmt: skip
-def test_it_warns_of_keys_whose_time_would_be_near_the_epoch(db, layout, key, time):
-    db.execute(f"""SET LOCAL timezone = 'UTC'; CREATE TABLE t ("the Id" bigint PRIMARY KEY);
-                   INSERT INTO t SELECT {key} WHERE {key} IS NOT NULL""")
+def test_it_warns_of_keys_whose_time_would_be_near_the_epoch(db, layout, key, is_near):
+    db.execute(f"""CREATE TABLE t ("the Id" bigint PRIMARY KEY); INSERT INTO t SELECT {key} WHERE {key} IS NOT NULL""")
     found = diagnostics(db, f"SELECT first_id FROM flake_convert('t', '{layout}')")
-    assert len(found) == (time is not None)
+    assert len(found) == is_near
     for severity, primary, detail, hint in found:
         assert (severity, primary) == ("WARNING", "the keys that public.t has contain no time")
-        greatest = db.execute(f"SELECT {key}").fetchone()[0]
-        assert detail.startswith(f'Layout "{layout}" reads {max(greatest, 0)} as {time}, so a DELETE of rows')
+        assert detail.startswith(f'Layout "{layout}" reads them as times near its epoch')
         condition = hint.partition("condition ")[2].rstrip(".")
         db.execute("INSERT INTO t DEFAULT VALUES")
         aged = f"SELECT count(*) FROM t WHERE flake_timestamp(greatest(\"the Id\", 0), '{layout}') < now() - interval '1 year'"

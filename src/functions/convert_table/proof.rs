@@ -13,7 +13,6 @@ use crate::layouts::{catalog, custom};
 use crate::postgres::encoding::to_utf8_lossy;
 use crate::postgres::random::random;
 use crate::postgres::report::warning;
-use crate::postgres::timestamptz::to_text;
 use crate::postgres::transaction::has_one_snapshot;
 use crate::session::layout_source::LayoutSource;
 use crate::session::next_id;
@@ -55,17 +54,14 @@ pub fn prove(
 pub fn warn_of_times(key: &Key, layout: &Layout, greatest: i64, first: i64) {
     const NEAR: i64 = 24 * 60 * 60 * 1_000_000;
     // A negative key has no time: functions that read it raise an error.
-    let greatest = greatest.max(0);
-    let Ok(tick) = layout.tick_of(greatest.unsigned_abs()) else { return };
-    let start = layout.start_of(tick);
-    if start - layout.epoch() < NEAR {
+    let Ok(tick) = layout.tick_of(greatest.max(0).unsigned_abs()) else { return };
+    if layout.start_of(tick) - layout.epoch() < NEAR {
         let (table, column) = (to_utf8_lossy(&key.table), to_utf8_lossy(&key.column));
         warning(
             format!("the keys that {table} has contain no time"),
             Some(&format!(
-                "Layout \"{}\" reads {greatest} as {}, so a DELETE of rows older than a day would find all of them.",
-                layout.name(),
-                to_text(start)
+                "Layout \"{}\" reads them as times near its epoch, so a DELETE of rows older than a day would find all of them.",
+                layout.name()
             )),
             &format!("Wherever you compare times, add the condition {column} >= {first}."),
         );
