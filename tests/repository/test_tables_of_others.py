@@ -98,6 +98,7 @@ LISTED = {
         "ALTER TABLE %s": LEFT_OUT,
         "FROM %2$s": LEFT_OUT,
         "flake_convert(relation::regclass": LEFT_OUT,
+        "FROM undo": "the role has made the table in the statement before",
     },
     "docs/how-to/logical-replication.md": dict.fromkeys(
         ["FOR ALL TABLES", "replication_set_add_all_tables"], "the page says when owners have to be trusted"
