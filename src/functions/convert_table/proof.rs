@@ -63,7 +63,10 @@ pub fn warn_of_times(key: &Key, layout: &Layout, greatest: i64, first: i64) {
                 "Layout \"{}\" reads them as times near its epoch, so a DELETE of rows older than a day would find all of them.",
                 layout.name()
             )),
-            &format!("Wherever you compare times, add the condition {column} >= {first}."),
+            &format!(
+                "Wherever you compare times, add the condition {column} >= {first}. Clients that ask a sequence for keys, by \
+                 currval() or lastval(), need flake_adopt() instead."
+            ),
         );
     }
 }

@@ -1,5 +1,6 @@
 -- Existing tables switch to IDs, and back.
 SET lock_timeout = '10s';
+SET client_min_messages = error; -- A WARNING names a new ID.
 CREATE TABLE serial_key (id bigserial PRIMARY KEY, n int);
 INSERT INTO serial_key (n) VALUES (1), (2);
 SELECT first_id = flake_min(flake_timestamp(first_id)) AS begins_a_tick, first_id, undo FROM flake_convert('serial_key') \gset
