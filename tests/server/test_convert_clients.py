@@ -61,12 +61,13 @@ def test_a_key_that_clients_cannot_choose_needs_force(db):
 ])  # fmt: skip
 def test_it_warns_of_keys_whose_time_would_be_near_the_epoch(db, layout, key, is_near):
     db.execute(f"""CREATE TABLE t ("the Id" bigint PRIMARY KEY); INSERT INTO t SELECT {key} WHERE {key} IS NOT NULL""")
-    found = diagnostics(db, f"SELECT first_id FROM flake_convert('t', '{layout}')")
+    found = diagnostics(db, f"CREATE TABLE converted AS SELECT first_id FROM flake_convert('t', '{layout}')")
     assert len(found) == is_near
     for severity, primary, detail, hint in found:
         assert (severity, primary) == ("WARNING", "the keys that public.t has contain no time")
         assert detail.startswith(f'Layout "{layout}" reads them as times near its epoch')
         condition = hint.partition("condition ")[2].partition(".")[0]
+        assert condition == f'"the Id" >= {db.execute("SELECT first_id FROM converted").fetchone()[0]}'
         db.execute("INSERT INTO t DEFAULT VALUES")
         aged = f"SELECT count(*) FROM t WHERE flake_timestamp(greatest(\"the Id\", 0), '{layout}') < now() - interval '1 year'"
         assert db.execute(aged).fetchone() == (1,)
