@@ -25,5 +25,5 @@ pub use self::memory::preload;
 pub use self::node::{node_in_force, node_to_read, part_to_read};
 pub use self::operator::{accept_clock, accept_turn, record_mark, start_above, unused};
 pub use self::session::{admit, admits, cover, end_transaction, join, leave};
-pub use self::status::{Status, counters, file_error, memory_error, status, system, watch_clock};
+pub use self::status::{Status, counters, file_error, memory_error, own_ids, status, system, watch_clock};
 pub use self::turn::turn;

@@ -3,14 +3,15 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use flake_core::Node;
 use flake_core::ledger::lasting::file::newest;
 use flake_core::ledger::time::operator::led_to;
 use flake_core::ledger::time::state::Ledger;
 use flake_core::ledger::words::claims::{Quota, quota};
+use flake_core::ledger::words::own::OwnIds;
+use flake_core::{Lanes, Layout, Node};
 
 use super::control::{Counters, System};
-use super::mark::file;
+use super::mark::{file, page};
 use super::memory::{attach, attached, memory};
 use crate::clock;
 use crate::error::Error;
@@ -46,6 +47,16 @@ pub fn status() -> Option<Status> {
         lanes: quota(&control.shared, memory.lines, recovery::database()),
         counters: &control.counters,
     })
+}
+
+/// Returns what this server knows of its own IDs of a layout, once the ledger has begun.
+pub fn own_ids(layout: &'static Layout) -> Option<OwnIds<'static>> {
+    let memory = memory()?;
+    let shared = &memory.control.shared;
+    let (ledger, era) = memory.control.with_state(|state| Some((state.ledger?, shared.era())))?;
+    let lanes = Lanes::new(layout, ledger.part()).ok()?;
+    let page = page::read().ok()?.record().ok()?;
+    Some(OwnIds::read((shared, memory.lines), (&ledger, era, &page), layout, lanes))
 }
 
 /// Returns the error that keeps this session from using the shared memory.

@@ -6,6 +6,7 @@ use std::ffi::CStr;
 
 use pgrx::{PgList, pg_sys};
 
+use super::memory::with_room;
 use super::same_schema::btree_family;
 use super::snapshot::Latest;
 use super::stored_trees::{Content, content};
@@ -183,12 +184,23 @@ pub fn integer_family() -> pg_sys::Oid {
     unsafe { btree_family(pg_sys::INT8OID) }
 }
 
-/// Returns the greatest value from a bound on of a bigint column that an index begins with, or None inside if there is none, among all
-/// rows that are committed now. Returns None if somebody changes the table or the index. It keeps no lock that it did not find.
+/// Returns the greatest value as `greatest_values` does, or None inside if there is none.
+pub fn greatest_from(table: pg_sys::Oid, index: pg_sys::Oid, column: i16, bound: i64) -> Option<Option<i64>> {
+    greatest_values(table, index, column, bound, 1).map(|values| values.first().copied())
+}
+
+/// Returns so many of the greatest values from a bound on of a bigint column that an index begins with, the greatest one first, among
+/// all rows that are committed now. Returns None if somebody changes the table or the index. It keeps no lock that it did not find.
 ///
 /// A query would run code of the table's owner with the caller's privileges: to plan it, PostgreSQL calls functions in expressions
 /// of the table's indexes. This scan calls only the comparison of integers.
-pub fn greatest_from(table: pg_sys::Oid, index: pg_sys::Oid, column: i16, bound: i64) -> Option<Option<i64>> {
+pub fn greatest_values(
+    table: pg_sys::Oid,
+    index: pg_sys::Oid,
+    column: i16,
+    bound: i64,
+    most: usize,
+) -> Option<Vec<i64>> {
     if base_type(type_of_column(table, column)) != pg_sys::INT8OID {
         return None;
     }
@@ -202,19 +214,23 @@ pub fn greatest_from(table: pg_sys::Oid, index: pg_sys::Oid, column: i16, bound:
                 let is_descending = *(*index).rd_indoption & pg_sys::INDOPTION_DESC as i16 != 0;
                 let scan =
                     pg_sys::systable_beginscan_ordered(table, index, pg_sys::GetActiveSnapshot(), 1, &raw mut key);
-                let row = pg_sys::systable_getnext_ordered(
-                    scan,
-                    if is_descending {
-                        pg_sys::ScanDirection::ForwardScanDirection
-                    } else {
-                        pg_sys::ScanDirection::BackwardScanDirection
-                    },
-                );
-                let mut is_null = false;
-                let value = (!row.is_null())
-                    .then(|| pg_sys::heap_getattr(row, column.into(), (*table).rd_att, &mut is_null).value() as i64);
+                let direction = if is_descending {
+                    pg_sys::ScanDirection::ForwardScanDirection
+                } else {
+                    pg_sys::ScanDirection::BackwardScanDirection
+                };
+                let mut values = with_room(most);
+                while values.len() < most {
+                    let row = pg_sys::systable_getnext_ordered(scan, direction);
+                    if row.is_null() {
+                        break;
+                    }
+                    let mut is_null = false;
+                    let value = pg_sys::heap_getattr(row, column.into(), (*table).rd_att, &mut is_null);
+                    values.push(value.value() as i64);
+                }
                 pg_sys::systable_endscan_ordered(scan);
-                value
+                values
             }
         })
     })

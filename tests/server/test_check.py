@@ -9,8 +9,8 @@ from test_ledger import GREEDY, put_other_version
 from waiting import wait_until
 
 CHECKS = [
-    "node number", "settings", "rates", "end of layouts", "layouts", "greatest keys", "marks", "pg_upgrade", "library",
-    "keys", "turn",
+    "node number", "settings", "rates", "end of layouts", "layouts", "greatest keys", "shared number", "marks",
+    "pg_upgrade", "library", "keys", "turn",
 ]  # fmt: skip
 
 
@@ -325,7 +325,7 @@ def test_a_library_of_another_version_is_named(servers):
         ok, detail, hint = findings(db)["library"]
         assert not ok and detail.startswith("The server's shared memory has form 99 ") and hint.startswith("Restart the server")
         # The other checks need shared memory.
-        assert wrong(db) == ["settings", "marks", "pg_upgrade", "library", "turn"]
+        assert wrong(db) == ["settings", "shared number", "marks", "pg_upgrade", "library", "turn"]
     server.restart()
     assert check(server, "library")[0]
 

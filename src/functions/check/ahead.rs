@@ -9,7 +9,7 @@ use pgrx::prelude::*;
 use super::finding::{Finding, described};
 use super::uses::{Uses, text};
 use crate::layouts::known;
-use crate::ledger;
+use crate::ledger::Status;
 use crate::postgres::memory::push;
 use crate::postgres::queries::Queries;
 use crate::postgres::relation;
@@ -29,17 +29,20 @@ const READABLE: &CStr = c"
           AND o.opcfamily OPERATOR(pg_catalog.=) $3)
     LIMIT 1";
 
-/// Looks for keys that are far ahead of the clock, in columns whose default makes IDs.
-pub fn greatest(uses: &Uses, now: i64) -> Finding {
-    // IDs of servers whose clocks were ahead are not further ahead.
-    let furthest =
-        now.saturating_add(ledger::status().map_or(0, |status| status.lead)).saturating_add(settings::max_lead());
-    let (mut looked_at, mut ahead) = (0, Vec::new());
+/// Up to where IDs may be ahead of the clock: those of servers whose clocks were ahead are not further ahead.
+pub fn furthest(status: Option<&Status>, now: i64) -> i64 {
+    now.saturating_add(status.map_or(0, |status| status.lead)).saturating_add(settings::max_lead())
+}
+
+/// Calls `look` with the greatest keys of each table whose default makes IDs and that the caller may read, at most so many of the IDs
+/// from the tick of an instant on. Returns how many tables there were.
+pub fn each_table(uses: &Uses, from: i64, most: usize, mut look: impl FnMut(&str, &'static Layout, &[i64])) -> usize {
+    let mut looked_at = 0;
     Queries::run(|queries| {
         for ((table, number), layout) in uses.made() {
             check_for_interrupts!();
             let Some(layout) = known(layout.as_bytes()) else { continue };
-            let Ok(bound) = layout.min_at(furthest) else { continue };
+            let Ok(bound) = layout.min_at(from.max(layout.epoch())) else { continue };
             let arguments = [
                 (pg_sys::OIDOID, table.into()),
                 (pg_sys::INT2OID, number.into()),
@@ -47,11 +50,20 @@ pub fn greatest(uses: &Uses, now: i64) -> Finding {
             ];
             queries.each::<2>(READABLE, &arguments, |&[name, index]| {
                 let index = index.map_or(pg_sys::Oid::INVALID, |index| pg_sys::Oid::from(index.value() as u32));
-                let Some(found) = relation::greatest_from(table, index, number, bound as i64) else { return };
+                let Some(keys) = relation::greatest_values(table, index, number, bound as i64, most) else { return };
                 looked_at += 1;
-                found.into_iter().for_each(|id| push(&mut ahead, describe(&text(name), id, layout)));
+                look(&text(name), layout, &keys);
             });
         }
+    });
+    looked_at
+}
+
+/// Looks for keys that are far ahead of the clock, in columns whose default makes IDs.
+pub fn greatest(uses: &Uses, status: Option<&Status>, now: i64) -> Finding {
+    let mut ahead = Vec::new();
+    let looked_at = each_table(uses, furthest(status, now), 1, |table, layout, keys| {
+        keys.iter().for_each(|&id| push(&mut ahead, describe(table, id, layout)));
     });
     if ahead.is_empty() {
         return Finding::fine(format!(

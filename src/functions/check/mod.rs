@@ -6,6 +6,7 @@ mod keys;
 mod layouts;
 mod memory;
 mod node;
+mod shared_number;
 mod uses;
 
 use pgrx::prelude::*;
@@ -38,7 +39,11 @@ fn flake_check() -> TableIterator<
         ("rates", uses.known(layouts.rates(in_force, configured, status.as_ref().map(|status| status.lanes)))),
         ("end of layouts", uses.known(layouts.ends(clock::now()))),
         ("layouts", uses.columns()),
-        ("greatest keys", ahead::greatest(&uses, clock::now())),
+        ("greatest keys", ahead::greatest(&uses, status.as_ref(), clock::now())),
+        (
+            "shared number",
+            status.as_ref().map_or_else(unknown, |status| shared_number::find(&uses, status, clock::now())),
+        ),
         ("marks", status.as_ref().map_or_else(unknown, |status| marks(status, clock::now()))),
         ("pg_upgrade", status.as_ref().map_or_else(unknown, |_| upgrade())),
         ("library", library()),

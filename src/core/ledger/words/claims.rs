@@ -127,6 +127,15 @@ pub fn claim(server: &impl Server, counted: &Counted) -> Option<Claim> {
     })
 }
 
+/// Returns the last tick in which sessions have taken IDs of a layout in the generation of an era. None if they have taken none.
+pub(super) fn last_tick(shared: &Shared, lines: &[Line], key: u64, lanes: &Lanes, era: u64) -> Option<u64> {
+    let used = &lines[..shared.lines.load(Ordering::Acquire) as usize];
+    let first = starts(used).find(|&at| used[at].key.load(Ordering::Relaxed) == key)?;
+    let words = used.get(first..first + lanes.count as usize)?.iter();
+    let last = words.map(|line| line.word(era, 0).load(Ordering::SeqCst)).max()?;
+    Some(last.checked_sub(1)? / lanes.size())
+}
+
 /// Returns the lines that a database has, and how many it can have.
 pub fn quota(shared: &Shared, lines: &[Line], database: u32) -> Quota {
     quota_of(&lines[..shared.lines.load(Ordering::Acquire) as usize], database)

@@ -3,14 +3,16 @@
 
 use std::sync::LazyLock;
 
-use flake_core::ledger::host::Host;
+use flake_core::ledger::host::{Host, Page};
 use flake_core::ledger::time::begin::parts;
+use flake_core::ledger::words::own::OwnIds;
 use flake_core::{
     Answer, Field, IdSource, Lanes, Layout, Numbers, PARTS, Part, Place, Resumable, Role, SequenceRule, Slot, Sno,
     SnoSource, TURNS,
 };
 
 use crate::host::Trouble;
+use crate::machine::Memory;
 
 /// The tick of sno.
 const UNIT: i64 = 4000;
@@ -84,12 +86,26 @@ fn lanes(kind: usize, part: Part) -> Lanes {
     }
 }
 
+/// What a server knows of its own IDs of a kind in the database with a page, unless that is sno.
+pub fn own_ids(memory: &Memory, page: &Page, kind: usize) -> Option<OwnIds<'static>> {
+    let (ledger, era) = (memory.state.lock().unwrap().ledger?, memory.shared.era());
+    let (layout, page) = (OF_KINDS.get(kind)?, page.record().ok()?);
+    Some(OwnIds::read((&memory.shared, &memory.lines), (&ledger, era, &page), layout, lanes(kind, ledger.part())))
+}
+
 /// An ID, and when its tick begins and ends.
 #[derive(Debug, Clone, Copy)]
 pub struct Id {
     pub bits: u128,
     pub start: i64,
     pub end: i64,
+}
+
+impl Id {
+    /// The number, of an ID that is no sno.
+    pub const fn number(&self) -> u64 {
+        (self.bits >> 8) as u64
+    }
 }
 
 /// A session's generator of one kind.

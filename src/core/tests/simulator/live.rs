@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use flake_core::ledger::time::grant::AHEAD;
 
-use crate::layouts::SECOND;
+use crate::layouts::{LAYOUTS, SECOND, own_ids};
 use crate::machine::SLOTS;
 use crate::operator::Ending;
-use crate::oracle::Branch;
+use crate::oracle::{Branch, Made};
 use crate::play::{Play, SERVERS, tell};
 use crate::wal::DATABASES;
 
@@ -48,9 +48,37 @@ impl Play {
             let is_primary = |at: &usize| world.machines[*at].exists && !world.machines[*at].recovers();
             (0..SERVERS).filter(is_primary).collect()
         };
+        primaries.iter().for_each(|&at| self.knows_its_own(at));
         primaries.iter().for_each(|&at| self.comes_back(at));
+        primaries.iter().for_each(|&at| self.knows_its_own(at));
         for at in primaries {
             (0..DATABASES).for_each(|database| self.horizon_comes_up(at, database));
+        }
+    }
+
+    /// No row that a server has is taken for one of another server with the same number.
+    fn knows_its_own(&self, at: usize) {
+        let mut world = self.world();
+        let machine = &world.machines[at];
+        let own: [[_; LAYOUTS]; DATABASES] = std::array::from_fn(|database| {
+            let page = machine.wal.databases[database].0.as_deref().cloned().unwrap_or_default();
+            std::array::from_fn(|kind| own_ids(&machine.memory, &page, kind))
+        });
+        let is_here = |made: &&Made| {
+            // pg_upgrade and another number of nodes divide the IDs anew.
+            made.record != usize::MAX
+                && made.number == machine.wal.numbers[made.database]
+                && made.upgrade == machine.upgrade
+                && made.node == machine.node
+                && world.oracle.has_replayed(machine.branch, made)
+        };
+        let made = |made: &&Made| {
+            own[made.database].get(made.kind).and_then(Option::as_ref).is_some_and(|own| own.lack(made.id.number()))
+        };
+        let foreign = world.oracle.made.iter().filter(is_here).find(made).map(|made| format!("{made}"));
+        if let Some(foreign) = foreign {
+            let name = world.name(at);
+            world.fail(format!("server {name} takes an ID for another server's, which was made by\n  {foreign}"));
         }
     }
 

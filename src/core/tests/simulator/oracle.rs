@@ -95,6 +95,18 @@ impl Oracle {
     }
 }
 
+impl Oracle {
+    /// Whether a history has the record of an ID.
+    pub fn has_replayed(&self, mut branch: usize, made: &Made) -> bool {
+        let mut end = usize::MAX;
+        while branch != made.branch {
+            let Some((parent, last)) = self.branches[branch].parent else { return false };
+            (branch, end) = (parent, last);
+        }
+        made.record <= end
+    }
+}
+
 /// A hash that uses the bits of an ID as they are.
 #[derive(Default)]
 struct Mixed(u64);
