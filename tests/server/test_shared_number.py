@@ -92,10 +92,11 @@ def test_a_layout_that_was_not_used_since_the_start_is_known(two):
     assert is_fine(here) is False
 
 
-def test_rows_of_earlier_starts_and_primaries_are_fine(own_servers):
+@pytest.mark.parametrize("layout", ["twitter", "mastodon"])
+def test_rows_of_earlier_starts_and_primaries_are_fine(own_servers, layout):
     """Neither are rows that an old primary makes after a promotion this server's."""
     primary = own_servers()
-    primary.sql(TABLE.format("twitter"))
+    primary.sql(TABLE.format(layout))
     standby = own_servers(standby_of=primary)
     for mode in "fast", "immediate":
         insert(primary, 1000)
