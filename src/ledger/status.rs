@@ -8,7 +8,7 @@ use flake_core::ledger::time::operator::led_to;
 use flake_core::ledger::time::state::Ledger;
 use flake_core::ledger::words::claims::{Quota, quota};
 use flake_core::ledger::words::own::OwnIds;
-use flake_core::{Lanes, Layout, Node};
+use flake_core::{IdSource, Lanes, Layout, Node};
 
 use super::control::{Counters, System};
 use super::mark::{file, page};
@@ -49,14 +49,14 @@ pub fn status() -> Option<Status> {
     })
 }
 
-/// Returns what this server knows of its own IDs of a layout, once the ledger has begun.
+/// Returns which IDs of a layout this server has made, once the ledger has begun.
 pub fn own_ids(layout: &'static Layout) -> Option<OwnIds<'static>> {
     let memory = memory()?;
     let shared = &memory.control.shared;
     let (ledger, era) = memory.control.with_state(|state| Some((state.ledger?, shared.era())))?;
     let lanes = Lanes::new(layout, ledger.part()).ok()?;
     let page = page::read().ok()?.record().ok()?;
-    Some(OwnIds::read((shared, memory.lines), (&ledger, era, &page), layout, lanes))
+    Some(OwnIds::read((shared, memory.lines), (&ledger, era, &page), (layout, layout.words(), lanes)))
 }
 
 /// Returns the error that keeps this session from using the shared memory.

@@ -2,7 +2,7 @@
 
 import concurrent.futures
 
-from test_recipes import RECIPES, recipe, run, server, wait_until_complete, writers, written
+from test_recipes import RECIPES, recipe, run, server, wait_until_complete, with_outbox, writers, written
 from waiting import wait_until
 
 __all__ = ["server"]
@@ -106,3 +106,30 @@ def test_generated_columns_reach_a_subscriber(own_servers):
     assert second.sql("SELECT created_at FROM plain") == [(None,)]
     assert second.sql("SELECT created_at FROM made") == first.sql("SELECT created_at FROM made")
     second.sql("DROP SUBSCRIPTION s")
+
+
+def test_a_client_that_fetches_changes_misses_none(own_servers):
+    """Transactions change notes, and commit late or roll back."""
+    server = with_outbox(own_servers())
+    tables, function = recipe("Clients that fetch what has changed")
+    server.sql(tables + function)
+    notes = [id for id, in server.sql("SELECT id FROM notes ORDER BY id")]
+    known, since = {}, 0
+
+    def fetch():
+        nonlocal since
+        rows = server.sql("SELECT * FROM changed(%s)", since)
+        since = rows[0][0]
+        known.update((note, text) for _, note, text in rows if note is not None)
+        return [note for _, note, _ in rows if note is not None]
+
+    wait_until(lambda: fetch() == notes or sorted(known) == notes)
+    assert known == dict(zip(notes, ["buy tea", "buy rice"], strict=True))
+    with server.connect() as late, server.connect() as early:
+        late.execute("BEGIN; UPDATE notes SET text = 'buy green tea' WHERE text = 'buy tea'")
+        early.execute("DELETE FROM notes WHERE text = 'buy rice'")
+        assert fetch() == [], "an earlier change is still open"
+        late.execute("COMMIT")
+        wait_until(lambda: fetch() and known == {notes[0]: "buy green tea", notes[1]: None})
+        late.execute("BEGIN; UPDATE notes SET text = 'none'; ROLLBACK")
+        assert fetch() == []

@@ -133,7 +133,8 @@ def test_keys_from_elsewhere_are_fine(own_servers):
     """Converted keys, IDs by the time of rows as docs/how-to/convert.md gives them, and a copy after flake_start_above."""
     server, other = own_servers(), own_servers()
     for each in server, other:
-        each.sql("CREATE TABLE orders (id bigserial PRIMARY KEY, item text, created_at timestamptz NOT NULL DEFAULT clock_timestamp())")
+        each.sql("""CREATE TABLE orders (
+            id bigserial PRIMARY KEY, item text, created_at timestamptz NOT NULL DEFAULT clock_timestamp())""")
         each.sql("SELECT flake_next('si')")
     server.sql("INSERT INTO orders (item) SELECT 'tea' FROM generate_series(1, 1000)")
     with server.connect() as db:

@@ -29,7 +29,7 @@ const READABLE: &CStr = c"
           AND o.opcfamily OPERATOR(pg_catalog.=) $3)
     LIMIT 1";
 
-/// Up to where IDs may be ahead of the clock: those of servers whose clocks were ahead are not further ahead.
+/// The instant up to which IDs can lead the clock, also on servers whose clocks were ahead.
 pub fn furthest(status: Option<&Status>, now: i64) -> i64 {
     now.saturating_add(status.map_or(0, |status| status.lead)).saturating_add(settings::max_lead())
 }

@@ -9,9 +9,9 @@ use super::line::Line;
 use crate::ledger::lasting::record::{Record, Reserved};
 use crate::ledger::time::shared::Shared;
 use crate::ledger::time::state::Ledger;
-use crate::{IdSource, Lanes, Layout, Numbers};
+use crate::{Lanes, Layout, Numbers};
 
-/// What a server knows of its own IDs of a layout.
+/// The IDs of a layout that a server has made.
 #[derive(Debug)]
 pub struct OwnIds<'a> {
     layout: &'a Layout,
@@ -22,14 +22,13 @@ pub struct OwnIds<'a> {
 
 impl<'a> OwnIds<'a> {
     /// Reads the words of a layout. All rows with IDs that are asked for were read before. `era` was read with the ledger under the
-    /// ledger's lock, `lanes` are of its part, and `page` is of the rows' database.
+    /// ledger's lock, `key` is the key of the words, `lanes` are of the ledger's part, and `page` is of the rows' database.
     pub fn read(
         (shared, lines): (&Shared, &[Line]),
         (ledger, era, page): (&Ledger, u64, &Record),
-        layout: &'a Layout,
-        lanes: Lanes,
+        (layout, key, lanes): (&'a Layout, u64, Lanes),
     ) -> Self {
-        let last = last_tick(shared, lines, layout.key(), &lanes, era);
+        let last = last_tick(shared, lines, key, &lanes, era);
         let of_others = if page.writer == ledger.writer { Reserved::NONE } else { page.reserved };
         let floor = ledger.floor.max(of_others.until[ledger.reserved.generation()]);
         Self { layout, lanes, floor, last }

@@ -86,11 +86,15 @@ fn lanes(kind: usize, part: Part) -> Lanes {
     }
 }
 
-/// What a server knows of its own IDs of a kind in the database with a page, unless that is sno.
+/// The IDs of a kind that a server has made, as it knows in the database with a page; None for sno.
 pub fn own_ids(memory: &Memory, page: &Page, kind: usize) -> Option<OwnIds<'static>> {
     let (ledger, era) = (memory.state.lock().unwrap().ledger?, memory.shared.era());
     let (layout, page) = (OF_KINDS.get(kind)?, page.record().ok()?);
-    Some(OwnIds::read((&memory.shared, &memory.lines), (&ledger, era, &page), layout, lanes(kind, ledger.part())))
+    Some(OwnIds::read(
+        (&memory.shared, &memory.lines),
+        (&ledger, era, &page),
+        (layout, layout.words(), lanes(kind, ledger.part())),
+    ))
 }
 
 /// An ID, and when its tick begins and ends.
@@ -102,7 +106,7 @@ pub struct Id {
 }
 
 impl Id {
-    /// The number, of an ID that is no sno.
+    /// The number of a layout's ID.
     pub const fn number(&self) -> u64 {
         (self.bits >> 8) as u64
     }
