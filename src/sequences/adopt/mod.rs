@@ -9,6 +9,7 @@ mod exchange;
 mod feed;
 mod refused;
 mod release;
+mod route;
 mod schema;
 
 use flake_core::{Layout, sequence_code};
