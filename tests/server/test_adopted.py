@@ -51,6 +51,14 @@ def test_other_changes_are_refused(adopted, change):
     assert state(adopted, f"ALTER SEQUENCE orders_id_seq {change}") == "22023" and is_closed(adopted)
 
 
+def test_a_session_notices_that_a_sequence_was_opened_in_whole(adopted):
+    """Nothing in the catalog tells it any more. A session that has used it gets no small number."""
+    assert one(adopted, IS_ID) == (True,)
+    adopted.execute("ALTER SEQUENCE orders_id_seq MINVALUE 1 MAXVALUE 1000000 START 1 RESTART")
+    assert state(adopted, IS_ID) == "55000"
+    assert one(adopted, f"SELECT flake_sequences.currval('orders_id_seq') > {LARGE}") == (True,)
+
+
 @pytest.mark.parametrize("restart", ["ALTER SEQUENCE orders_id_seq RESTART", "TRUNCATE orders RESTART IDENTITY"])
 def test_a_restart_gives_one_number_that_moves_no_consumer(adopted, restart):
     adopted.execute(restart)

@@ -7,7 +7,6 @@
 
 mod exchange;
 mod feed;
-mod refused;
 mod release;
 mod route;
 mod schema;
@@ -19,10 +18,9 @@ use pgrx::spi::{SpiClient, SpiError};
 
 use self::exchange::New;
 use self::feed::{Feed, Sequence};
-use self::refused::unadoptable;
 use super::registry;
 use crate::error::{Error, OrRaise, altered_type, listed};
-use crate::functions::convert_table::key::{Key, NOT_READY, lookalikes};
+use crate::functions::convert_table::key::{Key, NOT_READY, Purpose, lookalikes, unadoptable};
 use crate::functions::convert_table::proof::{check, prove, warn_of};
 use crate::functions::convert_table::statements::run;
 use crate::functions::null_argument;
@@ -182,7 +180,7 @@ fn adopt_alone(client: &mut SpiClient<'_>, oid: pg_sys::Oid, layout: &Layout) ->
 /// Returns the key of a table and the sequence that feeds it.
 fn key_and_feed(client: &mut SpiClient<'_>, table: pg_sys::Oid) -> Result<(Key, Feed), SpiError> {
     let flake = extension::find(c"flake").ok_or_else(ledger::no_page).or_raise();
-    let key = Key::of(client, table, flake)?;
+    let key = Key::of(client, table, flake, Purpose::Adopt)?;
     let feed = Feed::of(client, &key)?;
     Ok((key, feed))
 }
@@ -191,7 +189,7 @@ fn key_and_feed(client: &mut SpiClient<'_>, table: pg_sys::Oid) -> Result<(Key, 
 fn adoptable_key(client: &mut SpiClient<'_>, table: pg_sys::Oid, layout: &Layout) -> Result<(Key, Feed), SpiError> {
     let (key, feed) = key_and_feed(client, table)?;
     let name = to_utf8_lossy(&key.table);
-    check(&name, layout);
+    check(Purpose::Adopt, &name, layout);
     require_native(&feed.sequence);
     if key.is_always {
         let column = to_utf8_lossy(&key.column);

@@ -42,7 +42,7 @@ const SESSIONS: &str = "
         pg_catalog.date_trunc('second', s.backend_start))]
     FROM pg_catalog.pg_stat_activity s
     WHERE s.datname OPERATOR(pg_catalog.=) pg_catalog.current_database() AND s.pid OPERATOR(pg_catalog.<>) pg_catalog.pg_backend_pid()
-      AND s.usesysid IS NOT NULL AND coalesce(s.backend_type, 'client backend') OPERATOR(pg_catalog.=) 'client backend'";
+      AND s.usesysid IS NOT NULL AND (s.backend_type OPERATOR(pg_catalog.=) 'client backend') IS NOT FALSE";
 
 entry_point!(flake_route(schemas: pg_sys::Datum), |call| {
     // SAFETY: nothing is borrowed that an error could leave borrowed. The argument is an array of this type.
