@@ -1,5 +1,6 @@
 """A sequence that was adopted stays closed, wherever it goes and whatever is done to it: an error, and never a small number."""
 
+import concurrent.futures
 import re
 
 import psycopg
@@ -7,6 +8,7 @@ import pytest
 
 import adopting
 from adopting import IS_ID, LARGE, ORDERS, PATH, adopt, code, is_closed, one, state
+from waiting import wait_until
 
 CALLS = """SELECT funcname, sum(calls)::int FROM pg_stat_xact_user_functions WHERE funcname ~ '^nextval' GROUP BY 1"""
 
@@ -57,6 +59,16 @@ def test_a_session_notices_that_a_sequence_was_opened_in_whole(adopted):
     adopted.execute("ALTER SEQUENCE orders_id_seq MINVALUE 1 MAXVALUE 1000000 START 1 RESTART")
     assert state(adopted, IS_ID) == "55000"
     assert one(adopted, f"SELECT flake_sequences.currval('orders_id_seq') > {LARGE}") == (True,)
+
+
+def test_a_sequence_that_is_altered_meanwhile_makes_nothing(server, adopted):
+    """The statement waits for the lock of whoever alters it, and looks again."""
+    with server.session(dbname="test") as owner, concurrent.futures.ThreadPoolExecutor() as pool:
+        owner.execute("BEGIN; ALTER SEQUENCE orders_id_seq NO MAXVALUE")
+        insert = pool.submit(state, adopted, IS_ID)
+        wait_until(lambda: server.value("SELECT count(*) FROM pg_locks WHERE NOT granted"))
+        owner.execute("COMMIT")
+        assert insert.result() == "55000"
 
 
 @pytest.mark.parametrize("restart", ["ALTER SEQUENCE orders_id_seq RESTART", "TRUNCATE orders RESTART IDENTITY"])
@@ -179,6 +191,22 @@ def test_a_privilege_that_is_taken_away_is_missed_at_once(adopted, server):
     with server.session(dbname="test") as owner:
         owner.execute("REVOKE USAGE ON SEQUENCE orders_id_seq FROM app")
     assert state(adopted, "SELECT flake_sequences.nextval('orders_id_seq')") == "42501"
+
+
+def test_a_privilege_that_is_taken_away_is_missed_by_a_statement_that_runs(server, adopted):
+    """Also after so many IDs that it looks at nothing else."""
+    adopted.execute("GRANT USAGE ON SEQUENCE orders_id_seq TO app; SET ROLE app")
+    with server.session(dbname="test") as owner, adopted.cursor("c") as cursor:
+        adopted.execute("BEGIN")
+        cursor.itersize = 100
+        cursor.execute("SELECT flake_sequences.nextval('orders_id_seq') FROM generate_series(1, 1000)")
+        cursor.fetchmany(200)
+        owner.execute("REVOKE USAGE ON SEQUENCE orders_id_seq FROM app")
+        # The session learns of it with its next lock.
+        adopted.execute("SELECT count(*) FROM pg_am")
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            cursor.fetchmany(100)
+        adopted.execute("ROLLBACK")
 
 
 def test_only_owners_adopt_and_release(db):

@@ -77,7 +77,8 @@ def test_names_of_schemas_and_databases_are_quoted(server, db):
 
 
 @pytest.mark.parametrize("schemas", [
-    "'pg_catalog'", "'public', 'flake_sequences'", "NULL", "VARIADIC '{}'", "VARIADIC NULL", "VARIADIC ARRAY['public', NULL]::regnamespace[]",
+    "'pg_catalog'", "'public', 'flake_sequences'", "NULL", "VARIADIC '{}'", "VARIADIC NULL",
+    "VARIADIC ARRAY['public', NULL]::regnamespace[]",
 ])  # fmt: skip
 def test_other_arguments_are_refused(db, schemas):
     assert state(db, f"CALL flake_route({schemas})") == "22023" and one(db, HAS_PATH) == (0,)
@@ -126,7 +127,8 @@ def test_the_owner_of_the_database_may_create(server, db):
     "CREATE FUNCTION version() RETURNS text LANGUAGE sql AS 'SELECT 1'",
     "CREATE FUNCTION version(x int DEFAULT 1) RETURNS text LANGUAGE sql AS 'SELECT 1'",
     "CREATE FUNCTION lower(text) RETURNS text LANGUAGE sql AS 'SELECT 1'",
-    "CREATE FUNCTION same(int, int) RETURNS boolean LANGUAGE sql AS 'SELECT true'; CREATE OPERATOR = (LEFTARG = int, RIGHTARG = int, FUNCTION = same)",
+    "CREATE FUNCTION same(int, int) RETURNS boolean LANGUAGE sql AS 'SELECT true';"
+    "CREATE OPERATOR = (LEFTARG = int, RIGHTARG = int, FUNCTION = same)",
     "CREATE TEXT SEARCH CONFIGURATION english (COPY = simple)",
 ])  # fmt: skip
 def test_a_name_of_postgresql_is_refused(db, statement):
@@ -178,8 +180,8 @@ def test_it_waits_for_sessions_from_before(server, db):
 
 def test_a_path_without_the_schema_is_a_fault(server, db):
     db.execute(f"""{ORDERS};
-        CREATE FUNCTION own() RETURNS bigint LANGUAGE sql SET search_path = public AS 'SELECT nextval(''orders_id_seq''::regclass)';
-        CREATE FUNCTION fine() RETURNS bigint LANGUAGE sql SET search_path = {PATH} AS 'SELECT nextval(''orders_id_seq''::regclass)';
+        CREATE FUNCTION own() RETURNS bigint LANGUAGE sql SET search_path = public AS 'SELECT nextval(''orders_id_seq'')';
+        CREATE FUNCTION fine() RETURNS bigint LANGUAGE sql SET search_path = {PATH} AS 'SELECT nextval(''orders_id_seq'')';
         CREATE SEQUENCE s;
         CREATE FUNCTION atomic(regclass) RETURNS bigint LANGUAGE sql BEGIN ATOMIC SELECT nextval($1); END;
         CREATE VIEW v AS SELECT nextval('s');
