@@ -1,5 +1,6 @@
 """Sequences that count by more than one: programs use the numbers between, which no other ID may be."""
 
+import itertools
 import re
 import threading
 
@@ -45,7 +46,8 @@ def test_keys_of_all_callers_are_distinct(server, db, number, name):
     statement, found = layouts(db, 50)[number]
     assert found == name
     db.execute(statement)
-    db.execute("CREATE SEQUENCE s INCREMENT 50; CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT nextval('s'), v int); SELECT nextval('s')")
+    db.execute("CREATE SEQUENCE s INCREMENT 50; SELECT nextval('s')")
+    db.execute("CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT nextval('s'), v int)")
     undo = adopt(db, layout=name)
     assert one(db, "SELECT seqincrement FROM pg_sequence WHERE seqrelid = 's'::regclass") == (50,)
     keys = [[], []]
@@ -83,7 +85,7 @@ def test_a_layout_has_room_for_its_increment_and_no_more(db, increment, names):
         db.execute(f"CREATE SEQUENCE s INCREMENT {increment}")
         adopt(db, "s", name)
         ids = [id for id, in db.execute("SELECT flake_sequences.nextval('s') FROM generate_series(1, 2000)")]
-        assert min(later - id for id, later in zip(ids, ids[1:], strict=False)) >= 2 * increment - 1
+        assert min(later - id for id, later in itertools.pairwise(ids)) >= 2 * increment - 1
         # The room of the next power of two is all there is.
         power = 1 << (increment - 1).bit_length()
         db.execute(f"DROP SEQUENCE s; CREATE SEQUENCE s INCREMENT {power}")

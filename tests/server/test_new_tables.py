@@ -9,8 +9,8 @@ from pages import recipe
 
 PRINTED = recipe(ROOT / "docs/how-to/adopt.md", "New tables")[0].partition("CREATE TABLE lines")[0]
 SMALL = "CREATE TABLE lines (id bigserial PRIMARY KEY, n serial, v int)"
-DEFAULTS = "SELECT attname, pg_get_expr(adbin, adrelid) FROM pg_attrdef JOIN pg_attribute ON attrelid = adrelid AND attnum = adnum " \
-    "WHERE adrelid = %s::regclass ORDER BY attnum"
+DEFAULTS = """SELECT attname, pg_get_expr(adbin, adrelid) FROM pg_attrdef
+              JOIN pg_attribute ON attrelid = adrelid AND attnum = adnum WHERE adrelid = %s::regclass ORDER BY attnum"""
 ID = f"INSERT INTO lines (v) VALUES (1) RETURNING id > {1 << 40}, lastval() = n OR lastval() = id"
 
 
