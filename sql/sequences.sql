@@ -211,7 +211,7 @@ COMMENT ON COLUMN flake_unrouted.relation IS 'the table, or a view';
 COMMENT ON COLUMN flake_unrouted."column" IS 'the column';
 COMMENT ON COLUMN flake_unrouted.sequence IS 'the sequence';
 
--- What can go wrong with a search_path, which only the database's owner and superusers may set, and with sequences.
+-- Faults of a search_path, which only the database's owner and superusers may set, and of sequences.
 CREATE VIEW flake_sequence_faults AS
     WITH paths(role, function, names) AS (
         SELECT s.role, s.function, ARRAY(
@@ -347,7 +347,7 @@ CREATE VIEW flake_sequence_faults AS
         SELECT FROM pg_catalog.pg_depend d WHERE d.classid OPERATOR(pg_catalog.=) '2604'::pg_catalog.oid
             AND d.refclassid OPERATOR(pg_catalog.=) '1259'::pg_catalog.oid AND d.refobjid OPERATOR(pg_catalog.=) a.sequence);
 COMMENT ON VIEW flake_sequence_faults IS
-    'what keeps a search_path with flake_sequences from being safe, and programs from getting IDs of adopted sequences';
+    'faults by which a search_path with flake_sequences is not safe, or programs do not get IDs of adopted sequences';
 COMMENT ON COLUMN flake_sequence_faults.kind IS
     '"creator", "name" and "default" keep flake_route from setting the search_path; "role", "function", "bound", "open" and "path" lead to errors';
 COMMENT ON COLUMN flake_sequence_faults.fault IS 'the fault, as a sentence';

@@ -56,7 +56,7 @@ def test_another_call_adopts_what_is_new(db):
 def test_the_trigger_adopts_a_table(triggered, make, role):
     triggered.execute(f"SET ROLE {role}; {make}")
     assert one(triggered, ID) == (True, True)
-    # As tools read them that compare defaults with those of a model.
+    # Tools that compare defaults with their models read them so.
     assert triggered.execute(DEFAULTS, ["lines"]).fetchall() in [
         [("id", "nextval('lines_id_seq'::regclass)"), ("n", "nextval('lines_n_seq'::regclass)")],
     ]  # fmt: skip

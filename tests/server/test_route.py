@@ -90,7 +90,7 @@ def test_it_does_not_run_in_a_transaction_block(db):
     db.execute("ROLLBACK")
 
 
-# What would not be safe.
+# Paths that would not be safe.
 
 
 CREATORS = {
@@ -112,7 +112,7 @@ def test_a_schema_in_which_others_create_is_refused(db, kind):
 
 
 def test_the_owner_of_the_database_may_create(server, db):
-    """And roles that may become its owner; a table of another role is no danger."""
+    """And roles that may become its owner. Another role cannot rename a table."""
     db.execute("""ALTER DATABASE test OWNER TO keeper; GRANT keeper TO reader; GRANT CREATE ON SCHEMA public TO keeper, reader;
         CREATE TABLE t (id int); ALTER TABLE t OWNER TO app""")
     route(db)

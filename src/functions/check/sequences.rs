@@ -1,4 +1,4 @@
-//! What the extension flake_sequences finds wrong, if it exists: its view says so.
+//! The faults that a view of the extension flake_sequences lists, if the database has the extension.
 
 use std::ffi::CString;
 
@@ -20,7 +20,7 @@ pub fn sequences() -> Option<Finding> {
     let own = extension::find(c"flake_sequences")?;
     relation::exists(own.schema, c"flake_sequence_faults").then_some(())?;
     let schema = String::from_utf8(relation::quoted_schema(own.schema)?).ok()?;
-    // What is bound to PostgreSQL's functions only matters once there is an adopted sequence.
+    // Functions and views that are bound to PostgreSQL's functions only matter once there is an adopted sequence.
     let query = format!(
         "SELECT f.fault, a.number FROM ({ADOPTED}) a(number) LEFT JOIN {schema}.flake_sequence_faults f
              ON f.kind OPERATOR(pg_catalog.<>) ALL ('{{function,bound}}'::pg_catalog.text[])

@@ -315,7 +315,7 @@ fn unread() -> ! {
     pgrx::error!("could not read the catalog")
 }
 
-/// What is to be done with a key.
+/// The reason why a key is read.
 #[derive(Clone, Copy)]
 pub enum Purpose {
     Convert,

@@ -235,14 +235,14 @@ fn with_room(increment: i64) -> String {
              {{\"name\": \"timestamp\", \"bits\": {time}, \"role\": \"timestamp\"}}, \
              {{\"name\": \"worker\", \"bits\": {workers}, \"role\": \"worker\"}}, \
              {{\"name\": \"sequence\", \"bits\": {sequence}, \"role\": \"sequence\"}}, \
-             {{\"name\": \"block\", \"bits\": {bits}, \"role\": \"reserved\", \"value\": {value}}}]}}')"
+             {{\"name\": \"block\", \"bits\": {bits}, \"role\": \"reserved\", \"value\": {value}}}]}}')."
         ))
     };
     match (definition("twitter", 41, 10, 12), definition("si", 39, 5, 9)) {
         (None, _) => String::new(),
-        (Some(long), None) => format!("Adopt it by a layout that keeps them free: {long}. "),
+        (Some(long), None) => format!("A layout that keeps them free: {long} "),
         (Some(long), Some(short)) => {
-            format!("Adopt it by a layout that keeps them free: {long}; or, in 53 bits until 2038: {short}. ")
+            format!("A layout that keeps them free: {long} One of 53 bits, until 2038: {short} ")
         }
     }
 }

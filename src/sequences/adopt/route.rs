@@ -1,8 +1,8 @@
-//! flake_route: a search_path with flake_sequences for a database, so that programs which call nextval find that of flake_sequences.
+//! flake_route: a search_path with flake_sequences for a database, so that programs which call nextval find flake_sequences.nextval.
 //!
 //! The path changes how PostgreSQL prints defaults that call its own nextval, and tools then do not know a serial column. So all of them
-//! call flake_sequences.nextval before the path is set. The path also lets objects of its first schemas hide those of PostgreSQL, which
-//! is refused where other roles could make such objects. The view `flake_sequence_faults` finds all of that: it sees the path once
+//! call flake_sequences.nextval before the path is set. The path also lets objects of its first schemas hide PostgreSQL's own, so
+//! the procedure refuses it where other roles could make such objects. The view `flake_sequence_faults` finds all of that: it sees the path once
 //! this transaction has set it.
 #![allow(unsafe_code, reason = "an entry point, and an array")]
 
@@ -11,8 +11,8 @@ use pgrx::datum::DatumWithOid;
 use pgrx::prelude::*;
 use pgrx::spi::{SpiClient, SpiError};
 
+use super::own_schema;
 use super::schema::{one_transaction, route_all};
-use super::{own_schema, persistently};
 use crate::error::{Error, listed};
 use crate::functions::check::finding::described;
 use crate::functions::convert_table::statements::{names, qualified, rows, run};
