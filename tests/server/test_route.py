@@ -207,12 +207,19 @@ def test_a_user_schema_before_pg_catalog_is_a_fault(db):
 
 
 def test_a_free_sequence_without_the_path_is_a_fault(server, db):
-    """As in a copy by TEMPLATE, which has the sequences and not the path."""
+    """As in a restored dump, which has the sequences and not the path."""
     db.execute("CREATE SEQUENCE s")
     adopt(db, "s")
     assert db.execute(KINDS).fetchall() == [("path",)]
     route(db)
     assert db.execute(KINDS).fetchall() == []
+    server.sql("DROP DATABASE IF EXISTS copied")
+    dump = server.run("pg_dump", "test").stdout
+    server.sql("CREATE DATABASE copied")
+    server.run("psql", "-X", "-q", "-v", "ON_ERROR_STOP=1", "-d", "copied", input=dump)
+    with server.session(dbname="copied") as copy:
+        assert copy.execute(KINDS).fetchall() == [("path",)] and state(copy, "SELECT nextval('s')") == "2200H"
+    server.sql("DROP DATABASE copied")
     db.execute(f"ALTER SEQUENCE s CYCLE; {ORDERS}")
     assert db.execute(KINDS).fetchall() == [("default",), ("open",)]
 
