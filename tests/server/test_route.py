@@ -43,9 +43,13 @@ def test_new_sessions_find_the_functions(server, db):
     db.execute(f"""{ORDERS}; CREATE TABLE small (id serial PRIMARY KEY); CREATE SEQUENCE free;
         CREATE TABLE parts (id bigserial, v int) PARTITION BY RANGE (v);
         CREATE TABLE part (id bigserial, v int); ALTER TABLE parts ATTACH PARTITION part DEFAULT;
+        CREATE FOREIGN DATA WRAPPER w; CREATE SERVER far FOREIGN DATA WRAPPER w;
+        CREATE FOREIGN TABLE f (id bigint DEFAULT nextval('free')) SERVER far;
+        CREATE TABLE child (own serial, PRIMARY KEY (id)) INHERITS (orders);
+        CREATE TEMP TABLE temporary (id serial); CREATE UNLOGGED TABLE unlogged (id serial);
         CREATE VIEW shown AS SELECT id, v FROM orders; ALTER VIEW shown ALTER id SET DEFAULT nextval('free');
         CREATE SCHEMA other; CREATE TABLE other.t (id serial)""")
-    assert one(db, "SELECT count(*) FROM flake_unrouted") == (6,)
+    assert one(db, "SELECT count(*) FROM flake_unrouted") == (10,)
     route(db, "'other', 'public'")
     assert one(db, "SELECT count(*) FROM flake_unrouted") == (0,)
     with server.session(dbname="test") as new:
@@ -65,7 +69,7 @@ def test_names_of_schemas_and_databases_are_quoted(server, db):
     name = '"Or""der, \\ö"'
     server.sql(f"CREATE DATABASE {name} TEMPLATE made")
     with server.session(dbname='Or"der, \\ö') as other:
-        other.execute(f"CREATE SCHEMA {name}; CREATE TABLE {name}.date (id serial)")
+        other.execute(f"CREATE SCHEMA {name}; CREATE TABLE {name}.date (id serial); CREATE TABLE {name}.{name} ({name} serial, v int)")
         error = pytest.raises(psycopg.Error, route, other, f"'{name}', 'public'").value
         assert 'hides one of PostgreSQL' in error.diag.message_detail
         other.execute(f"DROP TABLE {name}.date")
@@ -73,6 +77,8 @@ def test_names_of_schemas_and_databases_are_quoted(server, db):
     with server.session(dbname='Or"der, \\ö') as new:
         assert one(new, "SHOW search_path") == (f"{name}, public, flake_sequences, pg_catalog",)
         assert one(new, "SELECT current_schema()") == ('Or"der, \\ö',)
+        assert one(new, f"INSERT INTO {name} (v) VALUES (1) RETURNING {name}") == (1,)
+        assert one(new, "SELECT count(*) FROM flake_unrouted") == (0,)
     server.sql(f"DROP DATABASE {name}")
 
 
