@@ -181,6 +181,177 @@ COMMENT ON COLUMN flake_candidates.kind IS
 COMMENT ON COLUMN flake_candidates.obstacle IS
     'what stands in the way, as far as the catalog shows; NULL if nothing does. flake_adopt also looks at the keys';
 
+-- A search_path with flake_sequences ------------------------------------------------------------------------------------
+
+CREATE PROCEDURE flake_route(VARIADIC schemas regnamespace[])
+    LANGUAGE c AS 'MODULE_PATHNAME', 'flake_route';
+COMMENT ON PROCEDURE flake_route(regnamespace[]) IS
+    'lets the defaults of all serial columns call flake_sequences.nextval, sets the search_path of the database to these schemas, flake_sequences and pg_catalog, and waits until no session is left that began before';
+
+CREATE VIEW flake_unrouted AS
+    SELECT DISTINCT e.adrelid::pg_catalog.regclass AS relation, a.attname AS "column", s.seqrelid::pg_catalog.regclass AS sequence
+    FROM pg_catalog.pg_attrdef e
+    JOIN pg_catalog.pg_attribute a ON a.attrelid OPERATOR(pg_catalog.=) e.adrelid AND a.attnum OPERATOR(pg_catalog.=) e.adnum
+    JOIN pg_catalog.pg_class r ON r.oid OPERATOR(pg_catalog.=) e.adrelid
+    JOIN pg_catalog.pg_depend d ON d.classid OPERATOR(pg_catalog.=) '2604'::pg_catalog.oid AND d.objid OPERATOR(pg_catalog.=) e.oid
+        AND d.refclassid OPERATOR(pg_catalog.=) '1259'::pg_catalog.oid
+    JOIN pg_catalog.pg_sequence s ON s.seqrelid OPERATOR(pg_catalog.=) d.refobjid
+    WHERE r.relpersistence OPERATOR(pg_catalog.<>) 't'::pg_catalog."char"
+        AND pg_catalog.pg_get_expr(e.adbin, e.adrelid) OPERATOR(pg_catalog.~)
+            '^(pg_catalog[.])?nextval[(]''([^'']|'''')*''::regclass[)]$'::pg_catalog.text
+        AND NOT EXISTS (
+            SELECT FROM pg_catalog.pg_depend f WHERE f.classid OPERATOR(pg_catalog.=) '2604'::pg_catalog.oid
+                AND f.objid OPERATOR(pg_catalog.=) e.oid AND f.refclassid OPERATOR(pg_catalog.=) '1255'::pg_catalog.oid)
+        AND NOT EXISTS (
+            SELECT FROM pg_catalog.pg_depend x WHERE x.classid OPERATOR(pg_catalog.=) '1259'::pg_catalog.oid
+                AND x.objid OPERATOR(pg_catalog.=) e.adrelid AND x.deptype OPERATOR(pg_catalog.=) 'e'::pg_catalog."char");
+COMMENT ON VIEW flake_unrouted IS
+    'the columns whose default is PostgreSQL''s nextval of a sequence, but for temporary tables and tables of extensions';
+COMMENT ON COLUMN flake_unrouted.relation IS 'the table, or a view';
+COMMENT ON COLUMN flake_unrouted."column" IS 'the column';
+COMMENT ON COLUMN flake_unrouted.sequence IS 'the sequence';
+
+-- Faults of a search_path, which only the database's owner and superusers may set, and of sequences.
+CREATE VIEW flake_sequence_faults AS
+    WITH paths(role, function, names) AS (
+        SELECT s.role, s.function, ARRAY(
+            SELECT CASE
+                WHEN pg_catalog.starts_with(m.name[1], '"'::pg_catalog.text) THEN pg_catalog.replace(pg_catalog.substr(
+                    m.name[1], 2, pg_catalog.length(m.name[1]) OPERATOR(pg_catalog.-) 2), '""'::pg_catalog.text, '"'::pg_catalog.text)
+                ELSE pg_catalog.lower(m.name[1])
+            END
+            FROM ROWS FROM (pg_catalog.regexp_matches(
+                pg_catalog.substr(s.setting, 13), '("(?:[^"]|"")*"|[^",\s]+)'::pg_catalog.text, 'g'::pg_catalog.text))
+                WITH ORDINALITY m(name, place) ORDER BY m.place)
+        FROM (
+            SELECT d.setrole, NULL::pg_catalog.oid, c.setting
+            FROM pg_catalog.pg_db_role_setting d CROSS JOIN LATERAL pg_catalog.unnest(d.setconfig) c(setting)
+            WHERE d.setdatabase OPERATOR(pg_catalog.=) '0'::pg_catalog.oid OR d.setdatabase OPERATOR(pg_catalog.=) (
+                SELECT b.oid FROM pg_catalog.pg_database b WHERE b.datname OPERATOR(pg_catalog.=) pg_catalog.current_database())
+            UNION ALL
+            SELECT NULL::pg_catalog.oid, p.oid, c.setting
+            FROM pg_catalog.pg_proc p CROSS JOIN LATERAL pg_catalog.unnest(p.proconfig) c(setting)
+            WHERE p.prosrc OPERATOR(pg_catalog.~) '(next|curr|set)val'::pg_catalog.text
+        ) s(role, function, setting)
+        WHERE pg_catalog.starts_with(s.setting, 'search_path='::pg_catalog.text)
+    ), routed(role, names, place) AS (
+        SELECT p.role, p.names, pg_catalog.array_position(p.names, 'pg_catalog'::pg_catalog.text) FROM paths p
+        WHERE p.function IS NULL AND pg_catalog.array_position(p.names, 'flake_sequences'::pg_catalog.text)
+            OPERATOR(pg_catalog.<) pg_catalog.array_position(p.names, 'pg_catalog'::pg_catalog.text)
+    ), before(name, schema, owner, privileges) AS (
+        SELECT n.name, s.oid, s.nspowner, s.nspacl FROM (
+            SELECT DISTINCT n.name FROM routed r
+            CROSS JOIN LATERAL ROWS FROM (pg_catalog.unnest(r.names)) WITH ORDINALITY n(name, place)
+            WHERE n.place OPERATOR(pg_catalog.<) r.place::pg_catalog.int8
+                AND n.name OPERATOR(pg_catalog.<>) 'flake_sequences'::pg_catalog.text
+        ) n LEFT JOIN pg_catalog.pg_namespace s ON s.nspname OPERATOR(pg_catalog.=) n.name::pg_catalog.name
+    ), others(role, name) AS (
+        SELECT r.oid, pg_catalog.quote_ident(r.rolname) FROM pg_catalog.pg_roles r
+        JOIN pg_catalog.pg_database b ON b.datname OPERATOR(pg_catalog.=) pg_catalog.current_database()
+        WHERE r.rolname OPERATOR(pg_catalog.<>) 'pg_database_owner'::pg_catalog.name
+            AND NOT pg_catalog.pg_has_role(r.oid, b.datdba, 'MEMBER'::pg_catalog.text)
+        UNION ALL VALUES ('0'::pg_catalog.oid, 'PUBLIC'::pg_catalog.text)
+    ), named(class, object, schema, name, arguments) AS (
+        SELECT '1259'::pg_catalog.oid, c.oid, c.relnamespace, c.relname, ''::pg_catalog.text FROM pg_catalog.pg_class c
+        UNION ALL
+        SELECT '1247'::pg_catalog.oid, t.oid, t.typnamespace, t.typname, ''::pg_catalog.text FROM pg_catalog.pg_type t
+        WHERE t.typcategory OPERATOR(pg_catalog.<>) 'A'::pg_catalog."char"
+        UNION ALL
+        SELECT '2617'::pg_catalog.oid, o.oid, o.oprnamespace, o.oprname, ARRAY[o.oprleft, o.oprright]::pg_catalog.text
+        FROM pg_catalog.pg_operator o
+        UNION ALL
+        SELECT '3456'::pg_catalog.oid, c.oid, c.collnamespace, c.collname, ''::pg_catalog.text FROM pg_catalog.pg_collation c
+        UNION ALL
+        SELECT '3602'::pg_catalog.oid, c.oid, c.cfgnamespace, c.cfgname, ''::pg_catalog.text FROM pg_catalog.pg_ts_config c
+    ), adopted(sequence, code) AS (
+        SELECT s.seqrelid, s.seqstart FROM pg_catalog.pg_sequence s
+        WHERE s.seqstart OPERATOR(pg_catalog.>) '-9007199254740992'::pg_catalog.int8
+            AND s.seqstart OPERATOR(pg_catalog.<=) '-4503599627370496'::pg_catalog.int8
+    )
+    SELECT 'creator'::pg_catalog.text AS kind, pg_catalog.format(
+        'Role %s may create objects in schema %I, which a search_path has before pg_catalog.'::pg_catalog.text, o.name, b.name) AS fault
+    FROM before b CROSS JOIN LATERAL (
+        SELECT b.owner UNION SELECT a.grantee FROM pg_catalog.aclexplode(b.privileges) a
+        WHERE a.privilege_type OPERATOR(pg_catalog.=) 'CREATE'::pg_catalog.text
+    ) g(role) JOIN others o ON o.role OPERATOR(pg_catalog.=) g.role
+    UNION ALL
+    SELECT 'creator'::pg_catalog.text,
+        'A search_path has "$user" before pg_catalog: a role that may create schemas can give one the name of another role.'::pg_catalog.text
+    FROM before b WHERE b.name OPERATOR(pg_catalog.=) '$user'::pg_catalog.text
+    UNION ALL
+    -- ALTER TYPE … RENAME asks for no privilege on the schema.
+    SELECT 'creator'::pg_catalog.text, pg_catalog.format(
+        'Role %s owns %s, and may give it the name of a type of PostgreSQL.'::pg_catalog.text,
+        o.name, pg_catalog.pg_describe_object('1247'::pg_catalog.oid, t.oid, 0))
+    FROM before b JOIN pg_catalog.pg_type t ON t.typnamespace OPERATOR(pg_catalog.=) b.schema
+    JOIN others o ON o.role OPERATOR(pg_catalog.=) t.typowner
+    LEFT JOIN pg_catalog.pg_class c ON c.oid OPERATOR(pg_catalog.=) t.typrelid
+    WHERE t.typcategory OPERATOR(pg_catalog.<>) 'A'::pg_catalog."char"
+        AND (c.relkind IS NULL OR c.relkind OPERATOR(pg_catalog.=) 'c'::pg_catalog."char")
+    UNION ALL
+    SELECT 'name'::pg_catalog.text, pg_catalog.format(
+        'In a search_path that has it before pg_catalog, %s hides one of PostgreSQL.'::pg_catalog.text,
+        pg_catalog.pg_describe_object(n.class, n.object, 0))
+    FROM (
+        SELECT n.class, n.object, n.schema FROM named n JOIN named p ON p.class OPERATOR(pg_catalog.=) n.class
+            AND p.name OPERATOR(pg_catalog.=) n.name AND p.arguments OPERATOR(pg_catalog.=) n.arguments
+        WHERE p.schema OPERATOR(pg_catalog.=) '11'::pg_catalog.oid
+        UNION
+        -- With its own arguments, or with fewer if the others have defaults.
+        SELECT '1255'::pg_catalog.oid, n.oid, n.pronamespace FROM pg_catalog.pg_proc n
+        JOIN pg_catalog.pg_proc p ON p.proname OPERATOR(pg_catalog.=) n.proname
+            AND p.pronargs OPERATOR(pg_catalog.<=) n.pronargs
+            AND p.pronargs OPERATOR(pg_catalog.>=) (n.pronargs OPERATOR(pg_catalog.-) n.pronargdefaults)
+            AND pg_catalog.array_to_string((n.proargtypes::pg_catalog.oid[])[0:p.pronargs::pg_catalog.int4 OPERATOR(pg_catalog.-) 1],
+                ' '::pg_catalog.text)
+                OPERATOR(pg_catalog.=) pg_catalog.array_to_string(p.proargtypes::pg_catalog.oid[], ' '::pg_catalog.text)
+        WHERE p.pronamespace OPERATOR(pg_catalog.=) '11'::pg_catalog.oid
+    ) n(class, object, schema) JOIN before b ON b.schema OPERATOR(pg_catalog.=) n.schema
+    UNION ALL
+    SELECT 'default'::pg_catalog.text, pg_catalog.format('The default of column %s calls PostgreSQL''s nextval().'::pg_catalog.text,
+        pg_catalog.concat(u.relation, '.'::pg_catalog.text, pg_catalog.quote_ident(u."column")))
+    FROM flake_unrouted u WHERE EXISTS (SELECT FROM routed)
+    UNION ALL
+    SELECT 'role'::pg_catalog.text, pg_catalog.format('Role %I has a search_path of its own, without flake_sequences.'::pg_catalog.text,
+        pg_catalog.pg_get_userbyid(p.role))
+    FROM paths p WHERE p.role OPERATOR(pg_catalog.<>) '0'::pg_catalog.oid AND EXISTS (SELECT FROM routed)
+        AND NOT EXISTS (SELECT FROM routed r WHERE r.role OPERATOR(pg_catalog.=) p.role)
+    UNION ALL
+    SELECT 'function'::pg_catalog.text, pg_catalog.format(
+        'The %s has a search_path of its own, and finds PostgreSQL''s functions of sequences first.'::pg_catalog.text,
+        pg_catalog.pg_describe_object('1255'::pg_catalog.oid, p.function, 0))
+    FROM paths p WHERE p.function OPERATOR(pg_catalog.>=) '16384'::pg_catalog.oid
+        AND (pg_catalog.array_position(p.names, 'flake_sequences'::pg_catalog.text)
+            OPERATOR(pg_catalog.<) pg_catalog.array_position(p.names, 'pg_catalog'::pg_catalog.text)) IS NOT TRUE
+    UNION ALL
+    -- nextval, currval and setval of PostgreSQL, in the trees of functions and views.
+    SELECT 'bound'::pg_catalog.text, pg_catalog.format(
+        'The %s is bound to PostgreSQL''s functions of sequences.'::pg_catalog.text, pg_catalog.pg_describe_object(t.class, t.object, 0))
+    FROM (
+        SELECT '1255'::pg_catalog.oid, p.oid, p.prosqlbody::pg_catalog.text FROM pg_catalog.pg_proc p
+        UNION ALL SELECT '2618'::pg_catalog.oid, r.oid, r.ev_action::pg_catalog.text FROM pg_catalog.pg_rewrite r
+    ) t(class, object, tree)
+    WHERE t.object OPERATOR(pg_catalog.>=) '16384'::pg_catalog.oid
+        AND t.tree OPERATOR(pg_catalog.~) ':funcid (1574|1575|1576|1765) '::pg_catalog.text
+    UNION ALL
+    SELECT 'open'::pg_catalog.text, pg_catalog.format('The %s was adopted, and its range has been changed.'::pg_catalog.text,
+        pg_catalog.pg_describe_object('1259'::pg_catalog.oid, s.seqrelid, 0))
+    FROM adopted a JOIN pg_catalog.pg_sequence s ON s.seqrelid OPERATOR(pg_catalog.=) a.sequence
+    WHERE s.seqmax OPERATOR(pg_catalog.<>) a.code OR s.seqmin OPERATOR(pg_catalog.<>) (a.code OPERATOR(pg_catalog.-) '1'::pg_catalog.int8)
+        OR s.seqincrement OPERATOR(pg_catalog.<=) '0'::pg_catalog.int8 OR s.seqcycle OR s.seqcache OPERATOR(pg_catalog.<>) '1'::pg_catalog.int8
+    UNION ALL
+    SELECT 'path'::pg_catalog.text, pg_catalog.format(
+        'No default uses %s, which was adopted, and no search_path of this database has flake_sequences before pg_catalog.'::pg_catalog.text,
+        pg_catalog.pg_describe_object('1259'::pg_catalog.oid, a.sequence, 0))
+    FROM adopted a WHERE NOT EXISTS (SELECT FROM routed) AND NOT EXISTS (
+        SELECT FROM pg_catalog.pg_depend d WHERE d.classid OPERATOR(pg_catalog.=) '2604'::pg_catalog.oid
+            AND d.refclassid OPERATOR(pg_catalog.=) '1259'::pg_catalog.oid AND d.refobjid OPERATOR(pg_catalog.=) a.sequence);
+COMMENT ON VIEW flake_sequence_faults IS
+    'faults by which a search_path with flake_sequences is not safe, or programs do not get IDs of adopted sequences';
+COMMENT ON COLUMN flake_sequence_faults.kind IS
+    '"creator", "name" and "default" keep flake_route from setting the search_path; "role", "function", "bound", "open" and "path" lead to errors';
+COMMENT ON COLUMN flake_sequence_faults.fault IS 'the fault, as a sentence';
+
 -- Privileges ------------------------------------------------------------------------------------------------------------
 
 -- A role without USAGE on the schema would get PostgreSQL's functions, and no error.
@@ -191,9 +362,10 @@ GRANT EXECUTE ON FUNCTION
     flake_sequences.current_schemas(boolean), flake_internal.nextval_in_copy(regclass, internal)
     TO PUBLIC;
 GRANT EXECUTE ON PROCEDURE
-    flake_adopt(regclass, text, text), flake_adopt_schema(regnamespace, text, text[]), flake_release(regclass, bigint, boolean)
+    flake_adopt(regclass, text, text), flake_adopt_schema(regnamespace, text, text[]), flake_release(regclass, bigint, boolean),
+    flake_route(regnamespace[])
     TO PUBLIC;
-GRANT SELECT ON flake_candidates TO PUBLIC;
+GRANT SELECT ON flake_candidates, flake_unrouted, flake_sequence_faults TO PUBLIC;
 -- setval() and lastval() ask for these. A role without USAGE on the schema reaches the sequence by its OID only, in its own session.
 GRANT USAGE, UPDATE ON SEQUENCE flake_internal.flake_last TO PUBLIC;
 

@@ -2,7 +2,7 @@
 
 mod admin;
 mod batch;
-mod check;
+pub mod check;
 pub mod convert_table;
 mod custom_layouts;
 mod decode;

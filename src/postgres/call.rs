@@ -141,6 +141,13 @@ impl Argument<'_> for pg_sys::Oid {
     }
 }
 
+/// A value in PostgreSQL's own form.
+impl Argument<'_> for pg_sys::Datum {
+    unsafe fn from_datum(datum: pg_sys::Datum) -> Self {
+        datum
+    }
+}
+
 impl Argument<'_> for Timestamptz {
     #[inline]
     unsafe fn from_datum(datum: pg_sys::Datum) -> Self {

@@ -41,6 +41,12 @@ pub fn changes() -> u64 {
     }
 }
 
+/// Returns whether a schema has a relation of this name.
+pub fn exists(schema: pg_sys::Oid, name: &CStr) -> bool {
+    // SAFETY: it looks the name up in the catalog.
+    unsafe { pg_sys::get_relname_relid(name.as_ptr(), schema) != pg_sys::Oid::INVALID }
+}
+
 /// Returns whether it is a table whose rows are stored on this server, in itself or in its partitions.
 pub fn is_table(relation: pg_sys::Oid) -> bool {
     // SAFETY: it looks the relation up in the catalog.

@@ -6,21 +6,27 @@ use pgrx::pg_sys::Oid;
 use super::memory::{self, Check};
 use super::registry;
 use crate::error::{Error, OrRaise};
-use crate::postgres::sequence::{self, Privilege};
+use crate::postgres::sequence::{self, Parameters, Privilege};
 
 /// Locks a sequence and checks the privilege of the current role. Returns the code of its layout, or None for a sequence that was not
 /// adopted, and for what is not a sequence: PostgreSQL's own function checks those.
 pub fn adopted(sequence: Oid, privilege: Privilege) -> Option<i64> {
-    sequence::parameters(sequence).as_ref().and_then(registry::code)?;
+    code(sequence, &sequence::parameters(sequence)?)?;
     sequence::lock(sequence);
     // It may have been altered or dropped before the lock.
     let parameters = sequence::parameters(sequence)?;
-    let code = registry::code(&parameters)?;
+    let code = code(sequence, &parameters)?;
     require_privilege(sequence, privilege).or_raise();
     if privilege == Privilege::Next {
         registry::require_closed(sequence, &parameters, code).or_raise();
     }
     Some(code)
+}
+
+/// Returns the code of a sequence. Its owner may have changed every number that tells it, but the session remembers what it has used:
+/// what is released gets a new sequence.
+fn code(sequence: Oid, parameters: &Parameters) -> Option<i64> {
+    registry::code(parameters).or_else(|| memory::known(sequence).map(|known| known.code))
 }
 
 /// Checks a sequence for nextval, and remembers it. Returns the name of its layout.

@@ -14,7 +14,7 @@ use crate::postgres::call::Call;
 use crate::postgres::entry_point::entry_point;
 use crate::postgres::guard::guarded;
 use crate::postgres::random::random;
-use crate::postgres::{recovery, sequence};
+use crate::postgres::sequence;
 use crate::session::layout_source::LayoutSource;
 use crate::session::next_id;
 use crate::session::stores::{LAYOUTS, find};
@@ -66,9 +66,6 @@ unsafe fn next(call: Call, sequence: Oid) -> i64 {
         // SAFETY: nothing is held that must be dropped.
         return unsafe { sequence::native_next(sequence, true) };
     };
-    recovery::forbid_if_read_only(c"nextval()");
-    // SAFETY: nothing is held that must be dropped.
-    unsafe { sequence::forbid_in_parallel(c"nextval()") };
     let id = at_once(layout)
         .unwrap_or_else(|| next_id(&LAYOUTS, LayoutSource::by_name(layout.as_bytes()), random).or_raise() as i64);
     // SAFETY: as the caller promises.

@@ -62,6 +62,11 @@ INDEXES = {
 }
 TABLE = "CREATE TABLE {0}s (id sno DEFAULT sno_next(2), ours bigint DEFAULT flake_next('ours')); CREATE {1}"
 
+# A table of an application, whose sequence makes IDs.
+ADOPTED = """
+    CREATE EXTENSION flake_sequences;
+    CREATE TABLE adopted (id bigserial PRIMARY KEY, v int);
+    CALL flake_adopt('adopted', 'twitter')"""
 # The objects of the extension and of its layouts, with comments and with the privileges of roles other than the owner.
 CATALOG = """
     WITH objects AS (
@@ -96,6 +101,7 @@ def fill(server, **options):
     with server.connect(**options) as db:
         db.execute(LAYOUTS)
         db.execute(TABLES)
+        db.execute(ADOPTED)
         for name, (index, _) in INDEXES.items():
             db.execute(TABLE.format(name, index.format(name, f"{name}s")))
         db.execute("GRANT SELECT ON kept TO pg_monitor; GRANT USAGE ON FOREIGN SERVER ours TO pg_monitor")
@@ -105,7 +111,7 @@ def fill(server, **options):
 def insert_everywhere(db):
     """Inserts rows with the defaults of every table. Unique indexes fail if an ID repeats."""
     db.execute(f"INSERT INTO kept SELECT FROM {ROWS}")
-    for table in ["years", "times", "hashed", *(f"{name}s" for name in INDEXES)]:
+    for table in ["years", "times", "hashed", "adopted", *(f"{name}s" for name in INDEXES)]:
         db.execute(f"INSERT INTO {table} SELECT FROM generate_series(1, 100)")
     db.execute("REFRESH MATERIALIZED VIEW latest")
 

@@ -45,7 +45,7 @@ def dumped_by_sections(original, server, path):
 def without_the_extension(original, server, path):
     """A dump of some schemas or tables contains neither the extension nor the layouts, which must exist before."""
     dump(original, path, "-Fd", "-j4", "--schema=public")
-    server.sql("CREATE EXTENSION flake")
+    server.sql("CREATE EXTENSION flake; CREATE EXTENSION flake_sequences")
     for statement, in original.sql(LAYOUTS):
         server.sql(statement)
     restore(server, path, "--schema=public", "-j4")

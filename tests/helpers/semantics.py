@@ -65,7 +65,7 @@ LINES = [
        IF x <> pg_catalog.lastval() THEN RAISE 'differs'; END IF; END LOOP; END $$""",
     "COPY a (v) FROM STDIN", IS_LAST,
     f"WITH i AS ({INSERT} RETURNING id) SELECT id = lastval() FROM i",
-    "INSERT INTO a (v) SELECT generate_series(1, 60)", IS_LAST,
+    "INSERT INTO a (v) SELECT generate_series(1, 60)", IS_LAST, "SELECT lastval() = max(id) FROM a",
     "INSERT INTO a (v) SELECT generate_series(1, 1000)", IS_LAST, "SELECT lastval() = max(id) FROM a",
     "INSERT INTO n (v) VALUES (1)", "SELECT lastval() = max(id) FROM n",
     # nextval before the row.

@@ -81,9 +81,10 @@ LISTED = {
         "ALTER TABLE …": "a default and an identity are changed, for which PostgreSQL looks at no row",
     },
     "src/sequences/adopt/schema.rs": {
-        "ALTER TABLE …": "a default is changed, for which PostgreSQL looks at no row",
         "FROM …": "a view of the extension, with its schema",
     },
+    "src/sequences/adopt/route.rs": {"FROM …": "a view of the extension, with its schema"},
+    "src/functions/check/sequences.rs": {"JOIN {schema}": "a view of the extension, with its schema"},
     "src/functions/take/statements.rs": {
         "FROM {table}": "the caller reads rows, and trusts whose they are",
         "FROM {positions}": "a table that the caller names",
@@ -100,6 +101,7 @@ LISTED = {
         "flake_convert(relation::regclass": LEFT_OUT,
         "FROM undo": "the role has made the table in the statement before",
     },
+    "docs/how-to/adopt.md": {"ALTER TABLE %s": "a default is changed, for which PostgreSQL looks at no row"},
     "docs/how-to/logical-replication.md": dict.fromkeys(
         ["FOR ALL TABLES", "replication_set_add_all_tables"], "the page says when owners have to be trusted"
     ),

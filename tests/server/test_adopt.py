@@ -1,5 +1,6 @@
 """flake_adopt, flake_adopt_schema, flake_release and flake_candidates: an existing table's sequence returns IDs, and back."""
 
+import concurrent.futures
 import re
 import threading
 
@@ -130,6 +131,7 @@ def test_what_is_refused_stays_as_it_was(db, kind):
     before = db.execute(everything).fetchall()
     error = pytest.raises(psycopg.Error, adopt, db).value
     assert re.search(detail, error.diag.message_detail), error.diag.message_detail
+    assert error.diag.message_primary.startswith("cannot adopt ") and "flake_convert" not in error.diag.message_detail
     assert db.execute(everything).fetchall() == before
 
 
@@ -177,6 +179,21 @@ def test_it_waits_for_others_and_lets_them_run(server, db):
         assert one(third, IS_ID) == (True,) and is_closed(db)
 
 
+def test_a_key_that_comes_while_it_waits_for_the_lock_is_compared(server, db):
+    """The first look cannot see it."""
+    db.execute(ORDERS)
+    with server.session(dbname="test") as other:
+        other.execute(f"BEGIN; INSERT INTO orders VALUES ({(1 << 63) - 5})")
+        with concurrent.futures.ThreadPoolExecutor() as pool:
+            call = pool.submit(adopt, db)
+            wait_until(lambda: server.value("SELECT count(*) FROM pg_locks WHERE NOT granted"))
+            other.execute("COMMIT")
+            with pytest.raises(psycopg.Error) as error:
+                call.result()
+    assert "Its greatest ID is" in error.value.diag.message_detail
+    assert not is_closed(db)
+
+
 def test_it_can_be_rolled_back(db):
     db.execute(ORDERS)
     db.execute("BEGIN; CALL flake_adopt('orders', 'twitter'); INSERT INTO orders (v) VALUES (1); ROLLBACK")
@@ -190,6 +207,7 @@ def test_a_transaction_keeps_its_lock_on_the_sequence(server, db):
     """Also if a savepoint is rolled back in which it was taken. So nobody can open the sequence under a statement."""
     db.execute(ORDERS)
     adopt(db)
+    db.execute(IS_ID)
     with server.session(dbname="test") as other:
         db.execute("BEGIN; SAVEPOINT s; INSERT INTO orders (v) VALUES (1); ROLLBACK TO s")
         other.execute("SET lock_timeout = '50ms'")

@@ -1,5 +1,6 @@
 """A sequence that was adopted stays closed, wherever it goes and whatever is done to it: an error, and never a small number."""
 
+import concurrent.futures
 import re
 
 import psycopg
@@ -7,6 +8,7 @@ import pytest
 
 import adopting
 from adopting import IS_ID, LARGE, ORDERS, PATH, adopt, code, is_closed, one, state
+from waiting import wait_until
 
 CALLS = """SELECT funcname, sum(calls)::int FROM pg_stat_xact_user_functions WHERE funcname ~ '^nextval' GROUP BY 1"""
 
@@ -49,6 +51,24 @@ def test_a_sequence_that_was_opened_makes_nothing(adopted, change):
 def test_other_changes_are_refused(adopted, change):
     """The range does not fit."""
     assert state(adopted, f"ALTER SEQUENCE orders_id_seq {change}") == "22023" and is_closed(adopted)
+
+
+def test_a_session_notices_that_a_sequence_was_opened_in_whole(adopted):
+    """Nothing in the catalog tells it any more. A session that has used it gets no small number."""
+    assert one(adopted, IS_ID) == (True,)
+    adopted.execute("ALTER SEQUENCE orders_id_seq MINVALUE 1 MAXVALUE 1000000 START 1 RESTART")
+    assert state(adopted, IS_ID) == "55000"
+    assert one(adopted, f"SELECT flake_sequences.currval('orders_id_seq') > {LARGE}") == (True,)
+
+
+def test_a_sequence_that_is_altered_meanwhile_makes_nothing(server, adopted):
+    """The statement waits for the lock of whoever alters it, and looks again."""
+    with server.session(dbname="test") as owner, concurrent.futures.ThreadPoolExecutor() as pool:
+        owner.execute("BEGIN; ALTER SEQUENCE orders_id_seq NO MAXVALUE")
+        insert = pool.submit(state, adopted, IS_ID)
+        wait_until(lambda: server.value("SELECT count(*) FROM pg_locks WHERE NOT granted"))
+        owner.execute("COMMIT")
+        assert insert.result() == "55000"
 
 
 @pytest.mark.parametrize("restart", ["ALTER SEQUENCE orders_id_seq RESTART", "TRUNCATE orders RESTART IDENTITY"])
@@ -119,6 +139,7 @@ def test_an_upgrade_of_the_server_keeps_it(own_servers):
     old = own_servers()
     with old.session() as db:
         db.execute(f"CREATE EXTENSION flake_sequences; {ORDERS}")
+        db.execute("CALL flake_route('public')")
         adopt(db)
         greatest, = one(db, "INSERT INTO orders (v) VALUES (1) RETURNING id")
     old.stop()
@@ -127,7 +148,8 @@ def test_an_upgrade_of_the_server_keeps_it(own_servers):
     with new.session() as db:
         after = one(db, f"INSERT INTO orders (v) VALUES (1) RETURNING id > {greatest}, lastval() = id")
         assert is_closed(db) and after == (True, True)
-        assert state(db, "SELECT nextval('orders_id_seq')") == "2200H"
+        assert one(db, f"SELECT nextval('orders_id_seq') > {greatest}") == (True,)
+        assert state(db, "SELECT pg_catalog.nextval('orders_id_seq')") == "2200H"
 
 
 def test_other_names_and_schemas_keep_it(adopted):
@@ -171,6 +193,20 @@ def test_a_privilege_that_is_taken_away_is_missed_at_once(adopted, server):
     with server.session(dbname="test") as owner:
         owner.execute("REVOKE USAGE ON SEQUENCE orders_id_seq FROM app")
     assert state(adopted, "SELECT flake_sequences.nextval('orders_id_seq')") == "42501"
+
+
+def test_a_privilege_that_is_taken_away_is_missed_by_a_statement_that_runs(server, adopted):
+    """Also after so many IDs that it looks at nothing else. It learns of the change when it locks something."""
+    adopted.execute("""CREATE FUNCTION wait(i int) RETURNS void LANGUAGE plpgsql AS $$
+        BEGIN IF i = 150 THEN PERFORM pg_advisory_xact_lock(1); PERFORM FROM pg_opfamily; END IF; END $$;
+        GRANT USAGE ON SEQUENCE orders_id_seq TO app; SET ROLE app""")
+    statement = "SELECT flake_sequences.nextval('orders_id_seq'), wait(i) FROM generate_series(1, 200) i"
+    with server.session(dbname="test") as owner, concurrent.futures.ThreadPoolExecutor() as pool:
+        owner.execute("SELECT pg_advisory_lock(1)")
+        run = pool.submit(state, adopted, statement)
+        wait_until(lambda: server.value("SELECT count(*) FROM pg_locks WHERE NOT granted"))
+        owner.execute("REVOKE USAGE ON SEQUENCE orders_id_seq FROM app; SELECT pg_advisory_unlock(1)")
+        assert run.result() == "42501"
 
 
 def test_only_owners_adopt_and_release(db):

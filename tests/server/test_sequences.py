@@ -3,7 +3,7 @@
 import pytest
 
 import semantics
-from adopting import LARGE, PATH, adopt
+from adopting import LARGE, adopt
 
 
 @pytest.fixture(scope="module")
@@ -13,7 +13,7 @@ def server(servers):
     return server
 
 
-def database(server, name, is_adopted, path=None):
+def database(server, name, is_adopted, is_routed=False):
     """Makes a database with the tables, and returns the outcomes of all lines in a session of it."""
     server.sql(f"CREATE DATABASE {name}")
     with server.connect(dbname=name) as db:
@@ -21,8 +21,8 @@ def database(server, name, is_adopted, path=None):
         if is_adopted:
             for relation in ("a", "b", "h"):
                 adopt(db, relation)
-        if path:
-            db.execute(f"ALTER DATABASE {name} SET search_path = {path}")
+        if is_routed:
+            db.execute("CALL flake_route('public')")
     with server.session(dbname=name) as db:
         return semantics.outcomes(db)
 
@@ -48,7 +48,7 @@ ERRORS = ["2200H", "22003", "55000", "25P02"]
 
 
 def test_an_application_sees_no_difference_but_these(server, native):
-    *different, (line, before, last) = semantics.differences(native, database(server, "adopted", True, PATH))
+    *different, (line, before, last) = semantics.differences(native, database(server, "adopted", True, True))
     assert {line: after for line, _, after in different} == WANTED and len(different) == len(WANTED)
     assert (line, before) == AFTER_DROP and last[0][0] > LARGE
 

@@ -13,7 +13,7 @@ use std::hash::Hash;
 
 use serde::{Deserialize, Serialize};
 
-use self::field::Field;
+use self::field::{Field, Role};
 use self::geometry::Geometry;
 use self::text_form::TextForm;
 use self::ticks::Ticks;
@@ -179,6 +179,15 @@ impl Layout {
         let goes_on = matches!(self.rule, SequenceRule::Reset) || most_steps(self.tick_length) > 1;
         let in_order = counted == 0 || uncounted < counted & counted.wrapping_neg();
         geometry.time_ordered && goes_on && geometry.worker.is_one_run() && in_order
+    }
+
+    /// How many integers a program may use for one ID: the ID itself and those that follow, or those that precede. The last field keeps
+    /// them free of other IDs if it holds one followed by zeros.
+    pub fn block(&self) -> u64 {
+        match self.fields.last() {
+            Some(&Field { bits, role: Role::Reserved { value }, .. }) if value == 1 << (bits - 1) => value,
+            _ => 1,
+        }
     }
 
     /// How many bits the fields take.

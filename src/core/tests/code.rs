@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use flake_core::{BUILTIN, code_of_start, sequence_code};
+use flake_core::{BUILTIN, Definition, code_of_start, sequence_code};
 use proptest::prelude::*;
 
 #[test]
@@ -34,4 +34,23 @@ proptest! {
         // The number below it, the least of the range, is exact in a double too.
         prop_assert_eq!((-code - 1) as f64 as i64, -code - 1);
     }
+}
+
+/// A program that counts in blocks uses the numbers on one side of an ID.
+#[test]
+fn a_last_field_keeps_a_block_of_integers_free() {
+    let block = |field: &str| {
+        let json = format!(
+            r#"{{"like": "si", "fields": [{{"name": "t", "bits": 40, "role": "timestamp"}},
+                {{"name": "w", "bits": 4, "role": "worker"}}, {field}]}}"#
+        );
+        Definition::from_json("x", &json).unwrap().layout("x").unwrap().block()
+    };
+    assert_eq!(block(r#"{"name": "b", "bits": 7, "role": "reserved", "value": 64}"#), 64);
+    assert_eq!(block(r#"{"name": "b", "bits": 1, "role": "reserved", "value": 1}"#), 1);
+    for value in [0, 1, 32, 63, 65, 127] {
+        assert_eq!(block(&format!(r#"{{"name": "b", "bits": 7, "role": "reserved", "value": {value}}}"#)), 1);
+    }
+    assert_eq!(block(r#"{"name": "s", "bits": 7, "role": "sequence"}"#), 1);
+    assert!(BUILTIN.iter().all(|layout| layout.block() == 1));
 }

@@ -1,11 +1,12 @@
 //! flake_check: shows the state of a server before and after a change. It changes nothing, and every role may call it.
 
 mod ahead;
-mod finding;
+pub mod finding;
 mod keys;
 mod layouts;
 mod memory;
 mod node;
+mod sequences;
 mod shared_number;
 mod uses;
 
@@ -50,6 +51,7 @@ fn flake_check() -> TableIterator<
         ("keys", keys::secrets(&uses.keys)),
         ("turn", status.as_ref().map_or_else(unknown, |_| turn())),
     ];
+    let findings = findings.into_iter().chain(sequences::sequences().map(|finding| ("sequences", finding)));
     TableIterator::new(findings.map(|(check, Finding { ok, detail, hint })| (check, ok, detail, hint)))
 }
 

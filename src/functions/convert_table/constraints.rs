@@ -3,7 +3,7 @@
 use pgrx::PgSqlErrorCode::*;
 use pgrx::spi::{SpiClient, SpiError};
 
-use super::key::{Key, MEMBERS, unconvertible};
+use super::key::{Key, MEMBERS};
 use super::statements::{command, qualified, rows};
 use crate::postgres::encoding::{shortened, to_utf8_lossy};
 use crate::postgres::role::act_as;
@@ -52,7 +52,8 @@ pub fn require_allowed(client: &mut SpiClient<'_>, key: &Key, first: i64) -> Res
         })?;
         if holds == Some(false) {
             let [name, expression] = [name, expression].map(|text| shortened(text, LONGEST_SHOWN));
-            unconvertible(&to_utf8_lossy(&key.table), ERRCODE_CHECK_VIOLATION)
+            key.purpose
+                .refuse(&to_utf8_lossy(&key.table), ERRCODE_CHECK_VIOLATION)
                 .detail(format!("Its constraint \"{name}\" refuses the next ID, {first}: CHECK {expression}."))
                 .hint("Drop or change the constraint first, or use a layout whose IDs it allows.")
                 .raise();

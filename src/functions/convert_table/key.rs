@@ -108,50 +108,43 @@ pub struct Key {
     pub is_identity: bool,
     /// Whether clients cannot choose keys.
     pub is_always: bool,
+    pub purpose: Purpose,
     /// The tables with rows, their columns of the key, and indexes that find the greatest key.
     indexes: Vec<(pg_sys::Oid, i16, pg_sys::Oid)>,
 }
 
 impl Key {
     /// Reads the catalog as it is now. Raises an error if the key cannot be converted.
-    pub fn of(client: &mut SpiClient<'_>, table: pg_sys::Oid, flake: Extension) -> Result<Self, SpiError> {
-        qualified(|| Self::read(client, table, flake))
+    pub fn of(
+        client: &mut SpiClient<'_>,
+        table: pg_sys::Oid,
+        flake: Extension,
+        purpose: Purpose,
+    ) -> Result<Self, SpiError> {
+        qualified(|| Self::read(client, table, flake, purpose))
     }
 
-    fn read(client: &mut SpiClient<'_>, table: pg_sys::Oid, flake: Extension) -> Result<Self, SpiError> {
-        let Some(row) = rows(client, TABLE, &[table.into()])?.pop() else {
-            refuse_kind(&format!("with OID {}", table.to_u32()), "It does not exist.")
-        };
-        let [Some(name), Some(kind), Some(persistence), Some(is_partition), Some(is_owner)] = &row[..] else {
-            unread()
-        };
-        let shown = to_utf8_lossy(name);
-        let is = match (&kind[..], &persistence[..], &is_partition[..]) {
-            (b"r" | b"p", b"t", _) => "It is a temporary table.",
-            (b"r" | b"p", _, b"true") => "It is a partition.",
-            (b"r" | b"p", ..) => "",
-            (b"v", ..) => "It is a view.",
-            (b"m", ..) => "It is a materialized view.",
-            (b"f", ..) => "It is a foreign table.",
-            _ => "It is not a table.",
-        };
-        if !is.is_empty() {
-            refuse_kind(&shown, is);
-        }
-        if &is_owner[..] != b"true" {
-            unconvertible(&shown, ERRCODE_INSUFFICIENT_PRIVILEGE)
-                .detail("flake_convert alters the table as the calling role, which does not own it.")
-                .hint("Call flake_convert as the owner of the table.")
-                .raise();
-        }
+    fn read(
+        client: &mut SpiClient<'_>,
+        table: pg_sys::Oid,
+        flake: Extension,
+        purpose: Purpose,
+    ) -> Result<Self, SpiError> {
+        let name = require_table(client, table, purpose)?;
+        let shown = to_utf8_lossy(&name);
         let mut columns = rows(client, KEY, &[table.into(), flake.oid.into()])?;
         let column = match columns.len() {
-            0 => unconvertible(&shown, NOT_READY)
-                .detail("It has no primary key, whose index flake_convert needs to find the greatest ID.")
+            0 => purpose
+                .refuse(&shown, NOT_READY)
+                .detail(format!(
+                    "It has no primary key, whose index {} needs to find the greatest ID.",
+                    purpose.function()
+                ))
                 .hint("Add a primary key, for example with ALTER TABLE … ADD PRIMARY KEY USING INDEX.")
                 .raise(),
             1 => columns.remove(0),
-            _ => unconvertible(&shown, NOT_READY)
+            _ => purpose
+                .refuse(&shown, NOT_READY)
                 .detail(format!("Its primary key has several columns: {}.", names(columns).join(", ")))
                 .hint("Change the default of one of them by ALTER TABLE; see docs/how-to/convert.md.")
                 .raise(),
@@ -164,13 +157,15 @@ impl Key {
         let base = relation::base_type(parsed(oid).into());
         if base != pg_sys::INT8OID {
             let (column, of) = (to_utf8_lossy(column), to_utf8_lossy(of));
-            unconvertible(&shown, ERRCODE_DATATYPE_MISMATCH)
+            purpose
+                .refuse(&shown, ERRCODE_DATATYPE_MISMATCH)
                 .detail(format!("Its key {column} is of type {of}; IDs are of type bigint."))
                 .hint(if is_narrow(base) { WIDEN } else { "Such keys cannot be compared with IDs." })
                 .raise();
         }
         if &is_flake[..] == b"true" {
-            unconvertible(&shown, NOT_READY)
+            purpose
+                .refuse(&shown, NOT_READY)
                 .detail(format!("The default of its key {} calls flake already.", to_utf8_lossy(column)))
                 .hint(
                     "To change to another layout, run ALTER TABLE … ALTER COLUMN … DROP DEFAULT first, and convert \
@@ -184,9 +179,9 @@ impl Key {
         if !columns.is_empty() {
             let detail =
                 format!("Columns that refer to its key are too small for IDs: {}.", listed(columns.iter(), "others"));
-            unconvertible(&shown, ERRCODE_DATATYPE_MISMATCH).detail(detail).hint(WIDEN).raise();
+            purpose.refuse(&shown, ERRCODE_DATATYPE_MISMATCH).detail(detail).hint(WIDEN).raise();
         }
-        let indexes = require_alike(client, &shown, table, number)?;
+        let indexes = require_alike(client, purpose, &shown, table, number)?;
         Ok(Self {
             indexes,
             oid: table,
@@ -196,6 +191,7 @@ impl Key {
             default: default.clone(),
             is_identity: !identity.is_empty(),
             is_always: identity == b"a",
+            purpose,
         })
     }
 
@@ -205,9 +201,10 @@ impl Key {
             relation::lock_to_read(table);
             relation::lock_to_read(index);
             relation::greatest_from(table, index, column, from).unwrap_or_else(|| {
-                unconvertible(&to_utf8_lossy(&self.table), NOT_READY)
+                self.purpose
+                    .refuse(&to_utf8_lossy(&self.table), NOT_READY)
                     .detail("An index of its key was dropped meanwhile.")
-                    .hint("Call flake_convert again.")
+                    .hint(format!("Call {} again.", self.purpose.function()))
                     .raise()
             })
         });
@@ -215,9 +212,40 @@ impl Key {
     }
 }
 
+/// Raises an error unless it is a table of the current role. Returns its name.
+fn require_table(client: &mut SpiClient<'_>, table: pg_sys::Oid, purpose: Purpose) -> Result<Vec<u8>, SpiError> {
+    let Some(row) = rows(client, TABLE, &[table.into()])?.pop() else {
+        refuse_kind(purpose, &format!("with OID {}", table.to_u32()), "It does not exist.")
+    };
+    let [Some(name), Some(kind), Some(persistence), Some(is_partition), Some(is_owner)] = &row[..] else { unread() };
+    let shown = to_utf8_lossy(name);
+    let is = match (&kind[..], &persistence[..], &is_partition[..]) {
+        (b"r" | b"p", b"t", _) => "It is a temporary table.",
+        (b"r" | b"p", _, b"true") => "It is a partition.",
+        (b"r" | b"p", ..) => "",
+        (b"v", ..) => "It is a view.",
+        (b"m", ..) => "It is a materialized view.",
+        (b"f", ..) => "It is a foreign table.",
+        _ => "It is not a table.",
+    };
+    if !is.is_empty() {
+        refuse_kind(purpose, &shown, is);
+    }
+    if &is_owner[..] != b"true" {
+        let function = purpose.function();
+        purpose
+            .refuse(&shown, ERRCODE_INSUFFICIENT_PRIVILEGE)
+            .detail(format!("{function} alters the table as the calling role, which does not own it."))
+            .hint(format!("Call {function} as the owner of the table."))
+            .raise();
+    }
+    Ok(name.clone())
+}
+
 /// Requires an index and the same default in all tables that are converted together. Returns the tables with rows, and the indexes.
 fn require_alike(
     client: &mut SpiClient<'_>,
+    purpose: Purpose,
     shown: &str,
     table: pg_sys::Oid,
     column: i16,
@@ -231,14 +259,16 @@ fn require_alike(
         .collect();
     let tables = names(without);
     if !tables.is_empty() {
-        unconvertible(shown, NOT_READY)
+        purpose
+            .refuse(shown, NOT_READY)
             .detail(format!("No index on the key finds the greatest ID in: {}.", listed(tables.iter(), "others")))
             .hint("Create a B-tree index there that begins with the key.")
             .raise();
     }
     let tables = names(rows(client, format!("{MEMBERS}{WITH_OTHER_DEFAULT}"), &arguments[..2])?);
     if !tables.is_empty() {
-        unconvertible(shown, NOT_READY)
+        purpose
+            .refuse(shown, NOT_READY)
             .detail(format!("The key has another default in: {}.", listed(tables.iter(), "others")))
             .hint("ALTER TABLE … SET DEFAULT gives all of them the same one, which \"undo\" can bring back.")
             .raise();
@@ -250,9 +280,13 @@ fn is_narrow(base: pg_sys::Oid) -> bool {
     [pg_sys::INT2OID, pg_sys::INT4OID].contains(&base)
 }
 
-fn refuse_kind(table: &str, is: &str) -> ! {
-    let hint = "flake_convert converts tables, and all partitions with the table that they belong to.";
-    unconvertible(table, ERRCODE_WRONG_OBJECT_TYPE).detail(is).hint(hint).raise()
+fn refuse_kind(purpose: Purpose, table: &str, is: &str) -> ! {
+    let acts = match purpose {
+        Purpose::Convert => "converts",
+        Purpose::Adopt => "adopts the keys of",
+    };
+    let hint = format!("{} {acts} tables, and all partitions with the table that they belong to.", purpose.function());
+    purpose.refuse(table, ERRCODE_WRONG_OBJECT_TYPE).detail(is).hint(hint).raise()
 }
 
 /// Returns the number in a text of a row.
@@ -279,6 +313,35 @@ pub fn lookalikes(client: &mut SpiClient<'_>, key: &Key, layout: &Layout) -> Res
 /// Raises the error if a query of the catalog returns other columns than expected.
 fn unread() -> ! {
     pgrx::error!("could not read the catalog")
+}
+
+/// The reason why a key is read.
+#[derive(Clone, Copy)]
+pub enum Purpose {
+    Convert,
+    Adopt,
+}
+
+impl Purpose {
+    /// Returns the error of a table with which it cannot be done.
+    pub fn refuse(self, table: &str, sqlstate: PgSqlErrorCode) -> Undetailed {
+        match self {
+            Self::Convert => unconvertible(table, sqlstate),
+            Self::Adopt => unadoptable(table, sqlstate),
+        }
+    }
+
+    pub const fn function(self) -> &'static str {
+        match self {
+            Self::Convert => "flake_convert",
+            Self::Adopt => "flake_adopt",
+        }
+    }
+}
+
+/// Returns the error of a table or a sequence that cannot be adopted.
+pub fn unadoptable(relation: &str, sqlstate: PgSqlErrorCode) -> Undetailed {
+    Error::of(sqlstate, format!("cannot adopt {relation}"))
 }
 
 /// Returns the error of a table that cannot be converted.

@@ -16,7 +16,7 @@ use pgrx::prelude::*;
 use pgrx::spi::{SpiError, quote_literal};
 
 use self::clients::require_choosable;
-use self::key::{Key, NOT_READY, lookalikes, unconvertible};
+use self::key::{Key, NOT_READY, Purpose, lookalikes, unconvertible};
 use self::proof::{check, prove, warn_of, warn_of_times};
 use self::statements::{rows, run};
 use self::switch::switch;
@@ -52,9 +52,9 @@ fn convert(call: Call, table: pg_sys::Oid, layout: &[u8], force: bool) -> pg_sys
     let layout = by_name(layout);
     let flake = extension::find(c"flake").ok_or_else(ledger::no_page).or_raise();
     let (first, undo) = Spi::connect_mut(|client| {
-        let key = Key::of(client, table, flake)?;
+        let key = Key::of(client, table, flake, Purpose::Convert)?;
         let name = to_utf8_lossy(&key.table).into_owned();
-        check(&name, layout);
+        check(Purpose::Convert, &name, layout);
         require_timeout(&name);
         if !force {
             require_choosable(client, &key)?;
@@ -63,7 +63,7 @@ fn convert(call: Call, table: pg_sys::Oid, layout: &[u8], force: bool) -> pg_sys
         let (_, greatest) = prove(client, &key, layout, true)?;
         warn_of(&name, &lookalikes(client, &key, layout)?);
         run(client, [b"LOCK TABLE ", &key.table[..], b" IN ACCESS EXCLUSIVE MODE"].concat())?;
-        let key = Key::of(client, table, flake)?;
+        let key = Key::of(client, table, flake, Purpose::Convert)?;
         let (first, _) = prove(client, &key, layout, false)?;
         let schema = rows(client, SCHEMA, &[flake.schema.into()])?.into_iter().flatten().flatten().flatten();
         let makes = format!(".flake_next({}::pg_catalog.text)", quote_literal(layout.name()));

@@ -6,7 +6,7 @@ use pgrx::PgSqlErrorCode::*;
 use pgrx::spi::{SpiClient, SpiError};
 
 use super::constraints::require_allowed;
-use super::key::{Key, NOT_READY, unconvertible};
+use super::key::{Key, NOT_READY, Purpose};
 use crate::clock;
 use crate::error::OrRaise;
 use crate::layouts::{catalog, custom};
@@ -19,15 +19,17 @@ use crate::session::next_id;
 use crate::session::stores::LAYOUTS;
 
 /// Checks the conditions that do not depend on the rows of the table.
-pub fn check(table: &str, layout: &Layout) {
+pub fn check(purpose: Purpose, table: &str, layout: &Layout) {
     if layout.has_tag() {
-        unconvertible(table, ERRCODE_INVALID_PARAMETER_VALUE)
+        purpose
+            .refuse(table, ERRCODE_INVALID_PARAMETER_VALUE)
             .detail(format!("Layout \"{}\" has a tag field, which needs a number from you.", layout.name()))
             .hint("Set the default flake_next(layout, tag) by ALTER TABLE.")
             .raise();
     }
     if has_one_snapshot() {
-        unconvertible(table, ERRCODE_INVALID_TRANSACTION_STATE)
+        purpose
+            .refuse(table, ERRCODE_INVALID_TRANSACTION_STATE)
             .detail("A transaction of this isolation level does not see keys that were committed after it began.")
             .hint("Use READ COMMITTED.")
             .raise();
@@ -42,7 +44,7 @@ pub fn prove(
     layout: &Layout,
     reads_all: bool,
 ) -> Result<(i64, Option<i64>), SpiError> {
-    let first = floor(&to_utf8_lossy(&key.table), layout);
+    let first = floor(key.purpose, &to_utf8_lossy(&key.table), layout);
     let greatest = key.greatest_from(if reads_all { i64::MIN } else { first });
     require_below(key, layout, first, greatest);
     require_allowed(client, key, first)?;
@@ -87,10 +89,11 @@ pub fn warn_of(table: &str, columns: &[String]) {
 }
 
 /// Makes an ID. Returns the smallest ID that may be made from then on.
-fn floor(table: &str, layout: &Layout) -> i64 {
+fn floor(purpose: Purpose, table: &str, layout: &Layout) -> i64 {
     let id = next_id(&LAYOUTS, LayoutSource::by_name(layout.name().as_bytes()), random).or_raise();
     match layout.floor(id) {
-        Err(CoreError::NotTimeOrdered { .. }) => unconvertible(table, ERRCODE_INVALID_PARAMETER_VALUE)
+        Err(CoreError::NotTimeOrdered { .. }) => purpose
+            .refuse(table, ERRCODE_INVALID_PARAMETER_VALUE)
             .detail(format!(
                 "IDs of layout \"{}\" are not in the order of time, so new IDs can be equal to keys of the table.",
                 layout.name()
@@ -108,7 +111,8 @@ fn require_below(key: &Key, layout: &Layout, first: i64, greatest: Option<i64>) 
         let custom = custom.iter().filter_map(|name| custom::find(name).ok().flatten());
         let remedy = layout.remedy(greatest, clock::now(), FAR, BUILTIN.iter().chain(custom));
         let layout = layout.name();
-        unconvertible(&to_utf8_lossy(&key.table), NOT_READY)
+        key.purpose
+            .refuse(&to_utf8_lossy(&key.table), NOT_READY)
             .detail(format!("Its greatest ID is {greatest}, and the next ID of layout \"{layout}\" would be {first}."))
             .hint(match remedy {
                 Remedy::StartAbove => {

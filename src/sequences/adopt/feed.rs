@@ -5,9 +5,8 @@ use std::str::FromStr;
 use pgrx::pg_sys::Oid;
 use pgrx::spi::{SpiClient, SpiError};
 
-use super::refused::unadoptable;
 use crate::error::listed;
-use crate::functions::convert_table::key::{Key, MEMBERS, NOT_READY};
+use crate::functions::convert_table::key::{Key, MEMBERS, NOT_READY, unadoptable};
 use crate::functions::convert_table::statements::{names, qualified, rows};
 use crate::postgres::encoding::{shortened, to_utf8_lossy};
 use crate::postgres::sequence::{self, Parameters};

@@ -7,8 +7,8 @@
 
 mod exchange;
 mod feed;
-mod refused;
 mod release;
+mod route;
 mod schema;
 
 use flake_core::{Layout, sequence_code};
@@ -18,10 +18,9 @@ use pgrx::spi::{SpiClient, SpiError};
 
 use self::exchange::New;
 use self::feed::{Feed, Sequence};
-use self::refused::unadoptable;
 use super::registry;
 use crate::error::{Error, OrRaise, altered_type, listed};
-use crate::functions::convert_table::key::{Key, NOT_READY, lookalikes};
+use crate::functions::convert_table::key::{Key, NOT_READY, Purpose, lookalikes, unadoptable};
 use crate::functions::convert_table::proof::{check, prove, warn_of};
 use crate::functions::convert_table::statements::run;
 use crate::functions::null_argument;
@@ -148,7 +147,7 @@ fn under_lock(
     run(client, [b"LOCK TABLE ", table, b" IN ACCESS EXCLUSIVE MODE"].concat())?;
     let (key, feed) = adoptable_key(client, relation, layout)?;
     prove(client, &key, layout, false)?;
-    let undo = undo(&key.table, feed.sequence.oid, key.is_identity);
+    let undo = undo(&key.table, &feed.sequence, key.is_identity);
     exchange::of_key(client, &key, &feed, &New::Closed(sequence_code(layout.name())))?;
     let (_, feed) = key_and_feed(client, relation)?;
     require_adopted(&feed.sequence, layout);
@@ -158,7 +157,7 @@ fn under_lock(
 /// Adopts a sequence that no column uses: an application calls nextval of it.
 fn adopt_alone(client: &mut SpiClient<'_>, oid: pg_sys::Oid, layout: &Layout) -> Result<Option<Vec<u8>>, SpiError> {
     let old = Sequence::of(client, oid)?;
-    require_native(&old);
+    require_native(&old, layout);
     old.require_unused(client, None)?;
     if let Some(table) = sequence::owner(oid) {
         let table = to_utf8_lossy(&relation::quoted_name(table).unwrap_or_default()).into_owned();
@@ -170,7 +169,7 @@ fn adopt_alone(client: &mut SpiClient<'_>, oid: pg_sys::Oid, layout: &Layout) ->
     unless_locked(patience(), || {
         Spi::connect_mut(|client| {
             let old = Sequence::of(client, oid)?;
-            let undo = undo(&old.name, oid, false);
+            let undo = undo(&old.name, &old, false);
             exchange::alone(client, &old, &New::Closed(sequence_code(layout.name())))?;
             Ok(undo)
         })
@@ -181,7 +180,7 @@ fn adopt_alone(client: &mut SpiClient<'_>, oid: pg_sys::Oid, layout: &Layout) ->
 /// Returns the key of a table and the sequence that feeds it.
 fn key_and_feed(client: &mut SpiClient<'_>, table: pg_sys::Oid) -> Result<(Key, Feed), SpiError> {
     let flake = extension::find(c"flake").ok_or_else(ledger::no_page).or_raise();
-    let key = Key::of(client, table, flake)?;
+    let key = Key::of(client, table, flake, Purpose::Adopt)?;
     let feed = Feed::of(client, &key)?;
     Ok((key, feed))
 }
@@ -190,8 +189,8 @@ fn key_and_feed(client: &mut SpiClient<'_>, table: pg_sys::Oid) -> Result<(Key, 
 fn adoptable_key(client: &mut SpiClient<'_>, table: pg_sys::Oid, layout: &Layout) -> Result<(Key, Feed), SpiError> {
     let (key, feed) = key_and_feed(client, table)?;
     let name = to_utf8_lossy(&key.table);
-    check(&name, layout);
-    require_native(&feed.sequence);
+    check(Purpose::Adopt, &name, layout);
+    require_native(&feed.sequence, layout);
     if key.is_always {
         let column = to_utf8_lossy(&key.column);
         unadoptable(&name, NOT_READY)
@@ -203,8 +202,8 @@ fn adoptable_key(client: &mut SpiClient<'_>, table: pg_sys::Oid, layout: &Layout
     Ok((key, feed))
 }
 
-/// Raises an error if a sequence was adopted before, or does not count up by one.
-fn require_native(sequence: &Sequence) {
+/// Raises an error if a sequence was adopted before, or if it counts by more than the layout has room for.
+fn require_native(sequence: &Sequence, layout: &Layout) {
     let name = to_utf8_lossy(&sequence.name);
     if registry::code(&sequence.parameters).is_some() {
         unadoptable(&name, NOT_READY)
@@ -213,13 +212,38 @@ fn require_native(sequence: &Sequence) {
             .raise();
     }
     let increment = sequence.parameters.increment;
-    if increment != 1 {
+    if !u64::try_from(increment).is_ok_and(|increment| increment <= layout.block()) {
         unadoptable(&name, NOT_READY)
             .detail(format!(
-                "It counts by {increment}: an application may use the numbers between, and those are the IDs of others."
+                "It counts by {increment}: an application may use the numbers between, and in layout \"{}\" those are IDs of others.",
+                layout.name()
             ))
-            .hint("If nothing uses them, run ALTER SEQUENCE … INCREMENT BY 1 first.")
+            .hint(format!("{}If nothing uses them, run ALTER SEQUENCE … INCREMENT BY 1 first.", with_room(increment)))
             .raise();
+    }
+}
+
+/// Says how to create layouts whose IDs have room for an increment: of 63 bits, and of 53.
+fn with_room(increment: i64) -> String {
+    // Half of the numbers that the bits count lie on each side of an ID.
+    let bits = 65 - increment.wrapping_sub(1).leading_zeros();
+    let definition = |like: &str, time: u32, workers: u32, rest: u32| {
+        let sequence = rest.checked_sub(bits).filter(|&sequence| increment > 1 && sequence > 0)?;
+        let value = 1_u64 << (bits - 1);
+        Some(format!(
+            "SELECT flake_create_layout('{like}_blocks', '{{\"like\": \"{like}\", \"fields\": [\
+             {{\"name\": \"timestamp\", \"bits\": {time}, \"role\": \"timestamp\"}}, \
+             {{\"name\": \"worker\", \"bits\": {workers}, \"role\": \"worker\"}}, \
+             {{\"name\": \"sequence\", \"bits\": {sequence}, \"role\": \"sequence\"}}, \
+             {{\"name\": \"block\", \"bits\": {bits}, \"role\": \"reserved\", \"value\": {value}}}]}}')."
+        ))
+    };
+    match (definition("twitter", 41, 10, 12), definition("si", 39, 5, 9)) {
+        (None, _) => String::new(),
+        (Some(long), None) => format!("A layout that keeps them free: {long} "),
+        (Some(long), Some(short)) => {
+            format!("A layout that keeps them free: {long} One of 53 bits, until 2038: {short} ")
+        }
     }
 }
 
@@ -235,9 +259,10 @@ fn require_adopted(sequence: &Sequence, layout: &Layout) {
 }
 
 /// Returns the statement that undoes an adoption: the sequence then continues where it is now.
-fn undo(relation: &[u8], sequence: pg_sys::Oid, is_identity: bool) -> Vec<u8> {
-    let next = match sequence_page::state(sequence) {
-        Some((last, true)) => last.saturating_add(1),
+fn undo(relation: &[u8], sequence: &Sequence, is_identity: bool) -> Vec<u8> {
+    let increment = sequence.parameters.increment;
+    let next = match sequence_page::state(sequence.oid) {
+        Some((last, true)) => last.saturating_add(increment),
         Some((next, false)) => next,
         None => 1,
     };

@@ -36,14 +36,13 @@ entry_point!(flake_adopt_schema(schema: pg_sys::Oid, layout: Text<'_>), |call| {
             let layout = adoptable(layout.bytes());
             let undo = Procedure::run(call, |procedure| {
                 if procedure.is_atomic {
-                    one_transaction().raise();
+                    one_transaction("flake_adopt_schema").raise();
                 }
                 let mut undo = Vec::new();
                 for candidate in candidates(schema) {
                     let table = candidate.table;
                     let shown = to_utf8_lossy(&candidate.name).into_owned();
                     if let Some(obstacle) = &candidate.obstacle {
-                        persistently(procedure, table, || route(&candidate));
                         notice(format!("did not adopt {shown}"), &format!("It is {}.", to_utf8_lossy(obstacle)));
                     } else {
                         let own = persistently(procedure, table, || adopt(table, layout));
@@ -51,6 +50,7 @@ entry_point!(flake_adopt_schema(schema: pg_sys::Oid, layout: Text<'_>), |call| {
                         push(&mut undo, own);
                     }
                 }
+                route_all(procedure, Some(schema));
                 undo
             });
             let undo: Vec<_> = undo.iter().map(|undo| to_utf8_lossy(undo).into_owned()).collect();
@@ -61,71 +61,67 @@ entry_point!(flake_adopt_schema(schema: pg_sys::Oid, layout: Text<'_>), |call| {
     }
 });
 
-/// A column that a sequence feeds.
+/// A table whose key a sequence feeds.
 struct Candidate {
     table: pg_sys::Oid,
     name: Vec<u8>,
-    /// Its name, quoted.
-    column: Vec<u8>,
-    /// The sequence, as a literal.
-    sequence: Vec<u8>,
-    is_identity: bool,
-    /// Whether its default calls flake_sequences.nextval.
-    is_routed: bool,
     obstacle: Option<Vec<u8>>,
 }
 
 impl Candidate {
     fn of(row: Texts) -> Option<Self> {
-        let [table, name, column, sequence, kind, obstacle, is_routed] = <[Option<Vec<u8>>; 7]>::try_from(row).ok()?;
-        let table = u32::from_str(&to_utf8_lossy(&table?)).ok()?.into();
-        let (is_identity, is_routed) = (kind? == b"identity", is_routed? == b"true");
-        let (name, column, sequence) = (name?, column?, sequence?);
-        Some(Self { table, name, column, sequence, is_identity, is_routed, obstacle })
+        let [table, name, obstacle] = <[Option<Vec<u8>>; 3]>::try_from(row).ok()?;
+        Some(Self { table: oid(&table?)?, name: name?, obstacle })
     }
 }
 
-/// Returns the columns of a schema's tables that sequences feed.
+fn oid(text: &[u8]) -> Option<pg_sys::Oid> {
+    u32::from_str(&to_utf8_lossy(text)).ok().map(pg_sys::Oid::from)
+}
+
+/// Returns the tables of a schema with columns that sequences feed.
 fn candidates(schema: pg_sys::Oid) -> Vec<Candidate> {
     let query = [
-        b"SELECT ARRAY[c.relation::pg_catalog.oid::pg_catalog.text, c.relation::pg_catalog.text, pg_catalog.quote_ident(c.\"column\"), \
-          pg_catalog.quote_literal(c.sequence::pg_catalog.text), c.kind, c.obstacle, EXISTS (
-            SELECT FROM pg_catalog.pg_attrdef e
-            JOIN pg_catalog.pg_depend d ON d.objid OPERATOR(pg_catalog.=) e.oid
-              AND d.classid OPERATOR(pg_catalog.=) 'pg_catalog.pg_attrdef'::pg_catalog.regclass
-              AND d.refclassid OPERATOR(pg_catalog.=) 'pg_catalog.pg_proc'::pg_catalog.regclass
-              AND d.refobjid OPERATOR(pg_catalog.=) 'flake_sequences.nextval(pg_catalog.regclass)'::pg_catalog.regprocedure
-            JOIN pg_catalog.pg_attribute a ON a.attrelid OPERATOR(pg_catalog.=) e.adrelid
-              AND a.attnum OPERATOR(pg_catalog.=) e.adnum
-            WHERE e.adrelid OPERATOR(pg_catalog.=) c.relation::pg_catalog.oid
-              AND a.attname OPERATOR(pg_catalog.=) c.\"column\")::pg_catalog.text] FROM ",
+        b"SELECT ARRAY[c.relation::pg_catalog.oid::pg_catalog.text, c.relation::pg_catalog.text, c.obstacle] FROM ",
         &own_schema()[..],
         b".flake_candidates c JOIN pg_catalog.pg_class r ON r.oid OPERATOR(pg_catalog.=) c.relation \
           WHERE r.relnamespace OPERATOR(pg_catalog.=) $1 AND c.\"column\" IS NOT NULL ORDER BY c.relation::pg_catalog.oid",
     ]
     .concat();
-    let found = Spi::connect_mut(|client| qualified(|| rows(client, query, &[schema.into()])))
-        .unwrap_or_else(|error| pgrx::error!("{error}"));
-    found.into_iter().filter_map(Candidate::of).collect()
+    read(&query, Some(schema)).into_iter().filter_map(Candidate::of).collect()
 }
 
-/// Lets a column that cannot be adopted call its sequence through flake_sequences.nextval. Returns None if a lock is in the way.
-fn route(candidate: &Candidate) -> Option<()> {
-    let is_expression = candidate.obstacle.as_deref() == Some(b"the default is an expression");
-    if candidate.is_identity || candidate.is_routed || is_expression {
-        return Some(());
+/// Lets all columns of a schema, or of the database, call their sequences through flake_sequences.nextval, of tables whose owner's
+/// privileges the current role has.
+pub fn route_all(procedure: &Procedure, schema: Option<pg_sys::Oid>) {
+    let query = [
+        b"SELECT ARRAY[u.relation::pg_catalog.oid::pg_catalog.text, pg_catalog.concat('ALTER TABLE ONLY ', u.relation, \
+              ' ALTER COLUMN ', pg_catalog.quote_ident(u.\"column\"), ' SET DEFAULT flake_sequences.nextval(', \
+              pg_catalog.quote_literal(u.sequence::pg_catalog.text), '::pg_catalog.regclass)')] FROM ",
+        &own_schema()[..],
+        b".flake_unrouted u JOIN pg_catalog.pg_class r ON r.oid OPERATOR(pg_catalog.=) u.relation \
+          WHERE r.relnamespace OPERATOR(pg_catalog.=) coalesce($1, r.relnamespace) \
+            AND pg_catalog.pg_has_role(r.relowner, 'USAGE') ORDER BY u.relation::pg_catalog.oid",
+    ]
+    .concat();
+    for row in read(&query, schema) {
+        let [Some(table), Some(statement)] = &row[..] else { continue };
+        persistently(procedure, oid(table).unwrap_or(pg_sys::Oid::INVALID), || {
+            unless_locked(patience(), || {
+                Spi::connect_mut(|client| run(client, statement.clone()))
+                    .unwrap_or_else(|error: SpiError| pgrx::error!("{error}"))
+            })
+        });
     }
-    let Candidate { name, column, sequence, .. } = candidate;
-    unless_locked(patience(), || {
-        let statement =
-            [b"ALTER TABLE ", &name[..], b" ALTER COLUMN ", column, b" SET DEFAULT flake_sequences.nextval(", sequence];
-        let statement = [&statement.concat()[..], b"::pg_catalog.regclass)"].concat();
-        Spi::connect_mut(|client| run(client, statement)).unwrap_or_else(|error: SpiError| pgrx::error!("{error}"))
-    })
 }
 
-fn one_transaction() -> Error {
-    Error::of(ERRCODE_INVALID_TRANSACTION_TERMINATION, "flake_adopt_schema cannot run in a transaction block")
+fn read(query: &[u8], schema: Option<pg_sys::Oid>) -> Vec<Texts> {
+    Spi::connect_mut(|client| qualified(|| rows(client, query, &[schema.into()])))
+        .unwrap_or_else(|error| pgrx::error!("{error}"))
+}
+
+pub fn one_transaction(procedure: &str) -> Error {
+    Error::of(ERRCODE_INVALID_TRANSACTION_TERMINATION, format!("{procedure} cannot run in a transaction block"))
         .detail("It commits after each table, so that the tables that it has changed are not locked while it waits for others.")
-        .hint("CALL it outside of a transaction block, or CALL flake_adopt for each table.")
+        .hint("CALL it outside of a transaction block.")
 }

@@ -1,0 +1,155 @@
+//! flake_route: a search_path with flake_sequences for a database, so that programs which call nextval find flake_sequences.nextval.
+//!
+//! The path changes how PostgreSQL prints defaults that call its own nextval, and tools then do not know a serial column. So all of them
+//! call flake_sequences.nextval before the path is set. The path also lets objects of its first schemas hide PostgreSQL's own, so
+//! the procedure refuses it where other roles could make such objects. The view `flake_sequence_faults` finds all of that: it sees the path once
+//! this transaction has set it.
+#![allow(unsafe_code, reason = "an entry point, and an array")]
+
+use pgrx::PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE;
+use pgrx::datum::DatumWithOid;
+use pgrx::prelude::*;
+use pgrx::spi::{SpiClient, SpiError};
+
+use super::own_schema;
+use super::schema::{one_transaction, route_all};
+use crate::error::{Error, listed};
+use crate::functions::check::finding::described;
+use crate::functions::convert_table::statements::{names, qualified, rows, run};
+use crate::postgres::encoding::to_utf8_lossy;
+use crate::postgres::entry_point::entry_point;
+use crate::postgres::guard::guarded;
+use crate::postgres::procedure::Procedure;
+use crate::postgres::report::{notice, warning};
+use crate::postgres::{interrupts, recovery};
+
+/// How long the procedure sleeps before it looks for sessions again, in milliseconds.
+const PAUSE: i64 = 400;
+
+/// The names of the schemas in array $1, but for those that the path ends with.
+const SCHEMAS: &str = "
+    SELECT ARRAY[pg_catalog.quote_ident(n.nspname)] FROM ROWS FROM (pg_catalog.unnest($1)) WITH ORDINALITY u(schema, place)
+    JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) u.schema::pg_catalog.oid
+    WHERE n.nspname OPERATOR(pg_catalog.<>) ALL ('{flake_sequences,pg_catalog}'::pg_catalog.name[]) ORDER BY u.place";
+
+/// The name of the database, and the number of elements of array $1.
+const DATABASE: &str = "
+    SELECT ARRAY[pg_catalog.quote_ident(pg_catalog.current_database()), pg_catalog.cardinality($1)::pg_catalog.text]";
+
+/// The other sessions of the database. Roles without a privilege do not see when they began.
+const SESSIONS: &str = "
+    SELECT ARRAY[pg_catalog.concat(s.pid, CASE WHEN s.backend_start IS NOT NULL THEN ' since ' END,
+        pg_catalog.date_trunc('second', s.backend_start))]
+    FROM pg_catalog.pg_stat_activity s
+    WHERE s.datname OPERATOR(pg_catalog.=) pg_catalog.current_database() AND s.pid OPERATOR(pg_catalog.<>) pg_catalog.pg_backend_pid()
+      AND s.usesysid IS NOT NULL AND (s.backend_type OPERATOR(pg_catalog.=) 'client backend') IS NOT FALSE";
+
+entry_point!(flake_route(schemas: pg_sys::Datum), |call| {
+    // SAFETY: nothing is borrowed that an error could leave borrowed. The argument is an array of this type.
+    unsafe {
+        guarded(|| {
+            recovery::refuse(c"flake_route()");
+            let schemas = (!call.is_null(0)).then(|| DatumWithOid::new(schemas, pg_sys::REGNAMESPACEARRAYOID));
+            Procedure::run(call, |procedure| {
+                if procedure.is_atomic {
+                    one_transaction("flake_route").raise();
+                }
+                let path = schemas.and_then(path).unwrap_or_else(|| no_schema().raise());
+                route_all(procedure, None);
+                Spi::connect_mut(|client| set(client, &path)).unwrap_or_else(|error| pgrx::error!("{error}"));
+                procedure.commit();
+                wait_for_others(procedure);
+            });
+            pg_sys::Datum::null()
+        })
+    }
+});
+
+/// A database, quoted, and the search_path for it.
+struct Path {
+    database: Vec<u8>,
+    schemas: Vec<u8>,
+}
+
+/// Returns the path that an array of schemas stands for, or None if it has an element that cannot be in it.
+fn path(schemas: DatumWithOid<'_>) -> Option<Path> {
+    let read = |client: &mut SpiClient<'_>| {
+        let arguments = [schemas];
+        let found: Vec<_> = rows(client, SCHEMAS, &arguments)?.into_iter().flatten().flatten().collect();
+        let row = rows(client, DATABASE, &arguments)?.pop().unwrap_or_default();
+        let [Some(database), Some(count)] = &row[..] else { return Ok(None) };
+        let is_whole = !found.is_empty() && found.len().to_string().as_bytes() == &count[..];
+        Ok(is_whole.then(|| Path { database: database.clone(), schemas: found.join(&b", "[..]) }))
+    };
+    Spi::connect_mut(read).unwrap_or_else(|error: SpiError| pgrx::error!("{error}"))
+}
+
+/// Sets the path of the database, and looks at what it does. Raises an error if it is not safe.
+fn set(client: &mut SpiClient<'_>, path: &Path) -> Result<(), SpiError> {
+    let statement = [
+        b"ALTER DATABASE ",
+        &path.database[..],
+        b" SET search_path = ",
+        &path.schemas,
+        b", flake_sequences, pg_catalog",
+    ];
+    run(client, statement.concat())?;
+    let mut faults = |are: &str| {
+        let query = [
+            b"SELECT ARRAY[f.fault] FROM ",
+            &own_schema()[..],
+            b".flake_sequence_faults f WHERE f.kind OPERATOR(pg_catalog.",
+            are.as_bytes(),
+            b" ('{creator,name,default}'::pg_catalog.text[]) ORDER BY f.kind, f.fault",
+        ];
+        Ok::<_, SpiError>(names(qualified(|| rows(client, query.concat(), &[]))?))
+    };
+    let dangers = faults("=) ANY")?;
+    if !dangers.is_empty() {
+        let database = to_utf8_lossy(&path.database);
+        Error::not_ready(format!("search_path of database {database} would not be safe"))
+            .detail(described(dangers.iter()))
+            .hint(
+                "Take these privileges away, give these objects to the owner of the database or other names, and call \
+                 the procedure again. The search_path has not been set.",
+            )
+            .raise();
+    }
+    let gaps = faults("<>) ALL")?;
+    if !gaps.is_empty() {
+        warning(
+            "the search_path of the database does not reach everything".to_owned(),
+            Some(&described(gaps.iter())),
+            "Change these, or PostgreSQL's functions of sequences raise errors there once sequences are adopted.",
+        );
+    }
+    Ok(())
+}
+
+/// Waits until the sessions have ended that are there now: the path of the database is not theirs.
+fn wait_for_others(procedure: &Procedure) {
+    let mut before = sessions();
+    if !before.is_empty() {
+        notice(
+            format!("waiting for {} sessions to end, which began before the search_path was set", before.len()),
+            &format!("Their processes: {}.", listed(before.iter(), "others")),
+        );
+    }
+    while !before.is_empty() {
+        interrupts::sleep(PAUSE, interrupts::wait_event(c"FlakeRoute"));
+        // Within a transaction, PostgreSQL shows the same sessions again.
+        procedure.commit();
+        let now = sessions();
+        before.retain(|session| now.contains(session));
+    }
+}
+
+fn sessions() -> Vec<String> {
+    Spi::connect_mut(|client| rows(client, SESSIONS, &[])).map(names).unwrap_or_else(|error| pgrx::error!("{error}"))
+}
+
+fn no_schema() -> Error {
+    Error::of(ERRCODE_INVALID_PARAMETER_VALUE, "schemas do not make a search_path")
+        .detail("Each must be a schema of the application, and there must be one. The procedure adds flake_sequences and pg_catalog.")
+        .hint("Name the schemas of the application in the order of its search_path: CALL flake_route('public').")
+}
