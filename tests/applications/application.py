@@ -2,8 +2,10 @@
 
 import contextlib
 import itertools
+import json
 import os
 import pathlib
+import select
 import socket
 import subprocess
 import tempfile
@@ -14,7 +16,7 @@ import psycopg
 import pytest
 
 import pages
-from browser import Browser
+from browser import Browser, HasNavigatedError
 from conftest import ROOT, as_server
 
 PAGE = ROOT / "docs/how-to/adopt.md"
@@ -161,10 +163,31 @@ def wait_for(address, program, log):
             time.sleep(0.2)
 
 
+class Visitor(Browser):
+    """A browser whose user leaves pages without saving what they hold."""
+
+    def open(self, url):
+        self.run("window.isOld = true")
+        # No answer may come if the page that is left is still loading.
+        with contextlib.suppress(HasNavigatedError):
+            self.call("Page.navigate", url=url)
+        self.until("!window.isOld && document.readyState === 'complete'")
+
+    def receive(self):
+        if b"\0" not in self.rest and not select.select([self.answers], [], [], 5)[0]:
+            raise HasNavigatedError
+        return super().receive()
+
+    def note(self, event):
+        super().note(event)
+        if event.get("method") == "Page.javascriptDialogOpening":
+            message = {"id": 0, "method": "Page.handleJavaScriptDialog", "params": {"accept": True}, "sessionId": self.session}
+            os.write(self.commands, json.dumps(message).encode() + b"\0")
+
+
 @contextlib.contextmanager
 def browsing():
-    """A browser, in which no page may have had an error."""
-    browser = Browser()
+    browser = Visitor()
     try:
         yield browser
     finally:

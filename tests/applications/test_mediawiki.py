@@ -155,5 +155,5 @@ def test_pages_are_as_before(server, tmp_path):
     ids = adopted.tables_with_ids()
     assert "mediawiki.text" not in ids
     assert {"mediawiki.page", "mediawiki.revision", "mediawiki.content"} <= ids and native.tables_with_ids() == set()
-    assert adopted.sql(f"SELECT count(*) > 8 FROM mediawiki.revision WHERE rev_id > {LARGE}") == [(True,)]
+    assert adopted.sql(f"SELECT count(*) >= 8 FROM mediawiki.revision WHERE rev_id > {LARGE}") == [(True,)]
     report("MediaWiki", pages=len(after), tables=len(ids))
