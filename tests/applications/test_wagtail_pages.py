@@ -4,6 +4,7 @@ import json
 import re
 import shutil
 import sys
+import time
 
 import pytest
 
@@ -16,6 +17,7 @@ WAGTAIL = APPLICATIONS / "wagtail"
 pytestmark = pytest.mark.skipif(
     not WAGTAIL.is_dir() or not shutil.which("chromium"), reason="Wagtail or Chromium is not there and could not be installed"
 )
+TEXT = "(document.querySelector('main, #content, #main') || document.body).innerText"
 MAKE = """
 from django.contrib.auth.models import User
 from tea.models import Cup, Kind, Note, TeaPage
@@ -60,7 +62,11 @@ class Walk:
             self.note(what)
 
     def note(self, what):
-        text = self.browser.run("(document.querySelector('main, #content, #main') || document.body).innerText")
+        text, last = self.browser.run(TEXT), None
+        # Scripts of a page add to it.
+        while text != last:
+            time.sleep(0.5)
+            text, last = self.browser.run(TEXT), text
         text = re.sub(r"\d+\xa0|\b(now|[Jj]ust now|less than a minute ago|\d+ (second|minute)s?( ago)?)\b", "…", text)
         text = re.sub(r"\d\d?:\d\d( [ap]m)?|\d+(\.\d+)? [ap]\.m\.|\d{6,}|\b\w{3,9}\.? \d+, 20\d\d|\d+ \w+ 20\d\d|#\d+", "…", text)
         self.shown[what] = re.sub(r"\s+", " ", text)
