@@ -53,7 +53,7 @@ BESIDE = [
     ("flake_to_text(id, 'tsid')", "id", 1.0, "id::text"),
     ("flake_from_text(id::text, 'twitter')", "id::text", 0.9, "id::text::bigint"),
     ("flake_node(id, 'twitter')", "id", 1.7, "flake_timestamp(id, 'twitter')"),
-    ("flake_sequences.nextval('adopted')", "id", 0.8, "nextval('counted')"),
+    ("flake_sequences.nextval('adopted')", "id", 0.5, "nextval('counted')"),
 ]
 SORTS = [("sno", 1.05, "uuid")]
 DAY = "'[2026-01-05Z,2026-01-06Z)'"

@@ -146,7 +146,9 @@ class Application:
         with self.connect() as db:
             db.execute("SET search_path = pg_catalog")
             keys = db.execute(SERIALS).fetchall()
-            return {table.removeprefix("public.") for table, key in keys if db.execute(f'SELECT max("{key}") > {LARGE} FROM {table}').fetchone()[0]}
+            largest = 'SELECT max("{1}") > {2} FROM {0}'
+            found = [table for table, key in keys if db.execute(largest.format(table, key, LARGE)).fetchone()[0]]
+            return {table.removeprefix("public.") for table in found}
 
 
 def wait_for(address, program, log):

@@ -14,7 +14,8 @@ class Runner(DiscoverRunner):
                 cursor.execute("CALL flake_adopt_schema('public', 'twitter')")
                 print("adopted", alias, len(cursor.fetchone()[0]))
                 # loaddata and flush call setval.
-                cursor.execute(f"ALTER DATABASE {connections[alias].settings_dict['NAME']} SET search_path = public, flake_sequences, pg_catalog")
+                name = connections[alias].settings_dict["NAME"]
+                cursor.execute(f"ALTER DATABASE {name} SET search_path = public, flake_sequences, pg_catalog")
             connections[alias].close()
         return made
 

@@ -21,7 +21,8 @@ def test_inserts_and_copies_cost_as_much_as_before(server):
     rows = "".join(f"{n}\n" for n in range(COPIED))
     for number in range(ROUNDS):
         for key in KEYS if number % 2 else KEYS[::-1]:
-            printed = client.pgbench(f"INSERT INTO {key} (v) VALUES (1)", "-c", CLIENTS, "-j", "2", "-T", SECONDS, "-M", "prepared")
+            options = ["-c", CLIENTS, "-j", "2", "-T", SECONDS, "-M", "prepared"]
+            printed = client.pgbench(f"INSERT INTO {key} (v) VALUES (1)", *options)
             inserts[key].append(float(re.search(r"tps = ([\d.]+)", printed)[1]))
             with application.connect() as db, db.cursor() as cursor:
                 begin = time.monotonic()

@@ -1,10 +1,9 @@
-"""Django's own tests of inserts, sequences, relations and fixtures: the same ones pass with the path, but for those that cannot."""
+"""Django's own tests of inserts, sequences, relations and fixtures: with the path, all pass but a few that cannot."""
 
 import re
 import sys
 
 import pytest
-
 from application import APPLICATIONS, HERE, Application, of_page, report
 
 TESTS = APPLICATIONS / "django-tests"
@@ -16,8 +15,8 @@ PARTS = [
 # Models of these tests have keys of others in fields that hold integers only, and one wants the key 1.
 DIFFERENT = {
     "test_custompk_m2m", "test_execute_sql_flush_statements", "test_generic_key_cross_database_protection",
-    "test_generic_key_deletion", "test_generic_key_managers", "test_generic_key_reverse_operations", "test_generic_key_separation",
-    "test_restrict_gfk_no_fast_delete",
+    "test_generic_key_deletion", "test_generic_key_managers", "test_generic_key_reverse_operations",
+    "test_generic_key_separation", "test_restrict_gfk_no_fast_delete",
 }  # fmt: skip
 # It dumps rows in the order in which Python's set of their keys has inserted them.
 MAY_DIFFER = {"test_forward_reference_m2m_natural_key"}

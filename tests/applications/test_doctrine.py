@@ -3,7 +3,6 @@
 import shutil
 
 import pytest
-
 from application import HERE, LARGE, Application, report
 
 pytestmark = pytest.mark.skipif(not shutil.which("php"), reason="PHP is not there and could not be installed")

@@ -3,8 +3,8 @@
 import shutil
 
 import pytest
-
 from application import HERE, LARGE, Application, report
+
 from loopback import port_of
 
 JARS = [

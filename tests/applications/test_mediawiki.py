@@ -4,7 +4,6 @@ import re
 import shutil
 
 import pytest
-
 from application import APPLICATIONS, LARGE, Application, browsing, report
 
 WIKI = APPLICATIONS / "mediawiki/usr/share/mediawiki"
@@ -52,8 +51,8 @@ class Wiki:
         with (self.directory / "LocalSettings.php").open("a") as settings:
             settings.write("""
                 $wgDBname = getenv("PGDATABASE"); $wgServer = "http://" . ($_SERVER["HTTP_HOST"] ?? "localhost");
-                wfLoadSkin("Vector"); $wgJobRunRate = 0; $wgPhpCli = false; $wgMainCacheType = CACHE_NONE; $wgEnableUploads = false;
-                $wgUseInstantCommons = false; $wgEnableEmail = false; $wgRightsIcon = "";
+                wfLoadSkin("Vector"); $wgJobRunRate = 0; $wgPhpCli = false; $wgMainCacheType = CACHE_NONE;
+                $wgEnableUploads = false; $wgUseInstantCommons = false; $wgEnableEmail = false; $wgRightsIcon = "";
                 $wgDefaultUserOptions["rcfilters-disable"] = $wgDefaultUserOptions["wlenhancedfilters-disable"] = 1;""")
         for number in range(12):
             self.edit(f"Old {number}", f"Text {number} with [[Old {(number + 1) % 12}]] [[Category:Old]]")

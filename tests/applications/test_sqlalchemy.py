@@ -1,15 +1,15 @@
-"""SQLAlchemy's suite for dialects: the same tests pass with the path, but for those that want small keys. It makes tables itself, so an event trigger adopts
-each new one by the procedure of the page. Their integers are bigint."""
+"""SQLAlchemy's suite for dialects: with the path, all tests pass but those that want small keys. It makes tables itself, so an
+event trigger adopts each new one by the procedure of the page. Their integers are bigint."""
 
 import re
 import sys
 
 import pytest
-
 from application import APPLICATIONS, Application, of_page, report
 
 PACKAGES = APPLICATIONS / "python"
-pytestmark = pytest.mark.skipif(not (PACKAGES / "sqlalchemy").is_dir(), reason="SQLAlchemy is not there and could not be installed")
+pytestmark = pytest.mark.skipif(not (PACKAGES / "sqlalchemy").is_dir(), reason="SQLAlchemy is not there")
+PARTS = ["insert", "sequence", "cte", "update_delete", "results", "rowcount", "select"]
 # As its README tells those who write dialects.
 FILES = {
     "conftest.py": """
@@ -28,8 +28,9 @@ class Requirements(SuiteRequirements):
     foreign_keys_reflect_as_index = property(lambda self: exclusions.closed())
 """,
     "setup.cfg": "[sqla_testing]\nrequirement_cls=requirements:Requirements\nprofile_file=profiles.txt\n[db]\n",
-    "test_suite.py": "import sqlalchemy\nsqlalchemy.Integer = sqlalchemy.BigInteger\n" + "\n".join(f"from sqlalchemy.testing.suite.test_{part} import *" for part in [
-        "insert", "sequence", "cte", "update_delete", "results", "rowcount", "select",
+    "test_suite.py": "\n".join([
+        "import sqlalchemy", "sqlalchemy.Integer = sqlalchemy.BigInteger",
+        *(f"from sqlalchemy.testing.suite.test_{part} import *" for part in PARTS),
     ]),
 }
 # These want the keys 1, 2 and so on.
@@ -44,8 +45,9 @@ CREATE FUNCTION kept.new_table() RETURNS event_trigger LANGUAGE plpgsql AS $$
 DECLARE made record; undo text;
 BEGIN
     FOR made IN SELECT objid FROM pg_event_trigger_ddl_commands()
-                WHERE object_type = 'table' AND schema_name NOT LIKE 'pg_temp%' AND objid::regclass <> 'kept.adopted'::regclass LOOP
-        IF {adopts} AND EXISTS (SELECT FROM kept.flake_candidates WHERE relation = made.objid AND "column" IS NOT NULL AND obstacle IS NULL) THEN
+                WHERE object_type = 'table' AND schema_name !~ '^pg_temp|^kept$' LOOP
+        IF {adopts} AND EXISTS (SELECT FROM kept.flake_candidates
+                                WHERE relation = made.objid AND "column" IS NOT NULL AND obstacle IS NULL) THEN
             CALL kept.flake_adopt(made.objid, 'twitter', undo);
             INSERT INTO kept.adopted VALUES (made.objid);
         END IF;
@@ -67,7 +69,8 @@ def run(server, directory, adopts):
     if adopts == "true":
         application.sql(f"ALTER DATABASE {application.name} SET search_path = public, flake_sequences, pg_catalog")
     uri = f"postgresql+psycopg://postgres@/{application.name}?host={server.dir}"
-    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-q", "-rA", "--tb=short", "-n", "0", "--dburi", uri, "test_suite.py"]
+    options = ["-p", "no:cacheprovider", "-q", "-rA", "--tb=short", "-n", "0", "--dburi", uri]
+    command = [sys.executable, "-m", "pytest", *options, "test_suite.py"]
     printed = application.run(
         "bash", "-c", '"$@" || true', "bash", *command, cwd=directory, environment={"PYTHONPATH": str(PACKAGES)}
     )  # fmt: skip

@@ -5,10 +5,10 @@ import itertools
 import shutil
 
 import pytest
-
 import test_doctrine
 import test_hibernate
 from application import Application, report
+
 from conftest import bindir
 from replication import execute, recipe, settings
 from test_many_writers import Builtin
@@ -42,7 +42,8 @@ def test_no_key_is_made_by_both(own_servers, tmp_path, use, program, tables):
         pytest.skip(f"{program} is not there")
     create, walk = use(tmp_path)
     version = pg_config(Builtin.VERSION)
-    servers = [own_servers(*settings("Many writers", flake_node_id=number), extension=False, pg_config=version) for number in range(2)]
+    own = [settings("Many writers", flake_node_id=number) for number in range(2)]
+    servers = [own_servers(*each, extension=False, pg_config=version) for each in own]
     applications = [Application(server, "shop") for server in servers]
     # The names of both must be the same for the commands of the page.
     create(applications[0])

@@ -7,9 +7,9 @@ import sys
 import time
 
 import pytest
+from application import APPLICATIONS, HERE, LARGE, Application, browsing, report
 
 import test_widen
-from application import APPLICATIONS, HERE, LARGE, Application, browsing, report
 from conftest import ROOT
 from test_wagtail import KEYS
 
@@ -67,15 +67,17 @@ class Walk:
         while text != last:
             time.sleep(0.5)
             text, last = self.browser.run(TEXT), text
-        text = re.sub(r"\d+\xa0|\b(now|[Jj]ust now|less than a minute ago|\d+ (second|minute)s?( ago)?)\b", "…", text)
+        ago = r"\b(just now|now|less than a minute ago|\d+\s(second|minute|hour)s?( ago)?)\b"
+        text = re.sub(ago, "…", text, flags=re.I)
         text = re.sub(r"\d\d?:\d\d( [ap]m)?|\d+(\.\d+)? [ap]\.m\.|\d{6,}|\b\w{3,9}\.? \d+, 20\d\d|\d+ \w+ 20\d\d|#\d+", "…", text)
         self.shown[what] = re.sub(r"\s+", " ", text)
 
     def fill(self, **fields):
         for name, value in fields.items():
-            self.browser.run(f"""(field => {{ field.value = {json.dumps(value)};
-                field.dispatchEvent(new Event('input', {{bubbles: true}}));
-                field.dispatchEvent(new Event('change', {{bubbles: true}})) }})(document.querySelector('[name={json.dumps(name)}]'))""")
+            field = f"document.querySelector('[name={json.dumps(name)}]')"
+            self.browser.run(f"{field}.value = {json.dumps(value)}")
+            for event in "input", "change":
+                self.browser.run(f"{field}.dispatchEvent(new Event('{event}', {{bubbles: true}}))")
 
     def submit(self, what, button):
         self.browser.run("window.isOld = true")
@@ -85,7 +87,8 @@ class Walk:
 
     def follow(self, text):
         """Opens the page that a link with this text leads to, and returns the key in its address."""
-        find = f"[...document.querySelectorAll('main a, #main a, #content a')].find(a => a.innerText.trim() === {json.dumps(text)}).href"
+        links = "[...document.querySelectorAll('main a, #main a, #content a')]"
+        find = f"{links}.find(a => a.innerText.trim() === {json.dumps(text)}).href"
         address = self.browser.run(find)
         self.browser.open(address)
         return re.search(r"/(\d+)/", address)[1]

@@ -9,7 +9,7 @@ from wagtail.snippets.models import register_snippet
 @register_snippet
 class Kind(models.Model):
     name = models.CharField(max_length=50)
-    panels = [FieldPanel("name")]
+    panels = (FieldPanel("name"),)
 
     def __str__(self):
         return self.name
@@ -18,13 +18,13 @@ class Kind(models.Model):
 class TeaPage(Page):
     body = models.TextField(blank=True)
     kind = models.ForeignKey(Kind, null=True, blank=True, on_delete=models.SET_NULL)
-    content_panels = [*Page.content_panels, FieldPanel("body"), FieldPanel("kind"), InlinePanel("notes")]
+    content_panels = (*Page.content_panels, FieldPanel("body"), FieldPanel("kind"), InlinePanel("notes"))
 
 
 class Note(Orderable):
     page = ParentalKey(TeaPage, related_name="notes", on_delete=models.CASCADE)
     text = models.CharField(max_length=50)
-    panels = [FieldPanel("text")]
+    panels = (FieldPanel("text"),)
 
 
 class Cup(models.Model):
@@ -42,7 +42,7 @@ class CupInline(admin.TabularInline):
 
 @admin.register(Kind)
 class KindAdmin(admin.ModelAdmin):
-    inlines = [CupInline]
+    inlines = (CupInline,)
 
 
 admin.site.register(Cup)

@@ -15,10 +15,10 @@ ALLOWED_HOSTS = ["*"]
 # Made by the test.
 MIGRATION_MODULES = {"tea": "tea_migrations"}
 INSTALLED_APPS = [
-    "tea", "wagtail.contrib.redirects", "wagtail.embeds", "wagtail.sites", "wagtail.users", "wagtail.snippets", "wagtail.documents",
-    "wagtail.images", "wagtail.search", "wagtail.admin", "wagtail", "modelcluster", "taggit", "django.contrib.admin",
-    "django.contrib.auth", "django.contrib.contenttypes", "django.contrib.sessions", "django.contrib.messages",
-    "django.contrib.staticfiles", *(["flake_django.FlakeConfig"] if os.environ.get("WIDE") else []),
+    "tea", "wagtail.contrib.redirects", "wagtail.embeds", "wagtail.sites", "wagtail.users", "wagtail.snippets",
+    "wagtail.documents", "wagtail.images", "wagtail.search", "wagtail.admin", "wagtail", "modelcluster", "taggit",
+    "django.contrib.admin", "django.contrib.auth", "django.contrib.contenttypes", "django.contrib.sessions",
+    "django.contrib.messages", "django.contrib.staticfiles", *(["flake_django.FlakeConfig"] if os.environ.get("WIDE") else []),
 ]  # fmt: skip
 MIDDLEWARE = [
     "django.contrib.sessions.middleware.SessionMiddleware", "django.middleware.csrf.CsrfViewMiddleware",
