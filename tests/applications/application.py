@@ -98,7 +98,7 @@ class Application:
 
     @property
     def environment(self):
-        """What its programs find in their environment; DATABASE_URL leads to a socket, as PGHOST does."""
+        """The environment of its programs."""
         named = self.server.client_environment | {"PGDATABASE": self.name}
         named.pop("PGOPTIONS", None)
         return named

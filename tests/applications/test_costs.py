@@ -1,4 +1,4 @@
-"""What adopted keys cost beside bigserial: INSERTs of eight clients, and COPY. Rounds of both alternate."""
+"""Adopted keys cost no more than bigserial: INSERTs of eight clients, and COPY. Rounds of both alternate."""
 
 import re
 import statistics

@@ -10,7 +10,7 @@ WIKI = APPLICATIONS / "mediawiki/usr/share/mediawiki"
 pytestmark = pytest.mark.skipif(
     not shutil.which("php") or not WIKI.is_dir() or not shutil.which("chromium"), reason="PHP, MediaWiki or Chromium is not there"
 )
-# What refers to what, as the application knows it.
+# References that the application knows.
 REFERENCES = [
     ("page.page_latest", "revision.rev_id"), ("revision.rev_page", "page.page_id"), ("revision.rev_actor", "actor.actor_id"),
     ("slots.slot_revision_id", "revision.rev_id"), ("slots.slot_content_id", "content.content_id"),

@@ -51,7 +51,7 @@ class Site:
 
 
 class Walk:
-    """What the pages show, by what was done."""
+    """A visit, and the text of its pages by what was done."""
 
     def __init__(self, browser, address):
         self.browser, self.address, self.shown = browser, address, {}
