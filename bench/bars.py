@@ -28,6 +28,10 @@ SETUP = [
     "UPDATE keys SET uuid = sno::uuid",
     *(f"CREATE INDEX ON keys ({key})" for key in ("id", "sno", "uuid")),
     "VACUUM ANALYZE keys",
+    "CREATE EXTENSION IF NOT EXISTS flake_sequences",
+    "DROP SEQUENCE IF EXISTS counted, adopted",
+    "CREATE SEQUENCE counted; CREATE SEQUENCE adopted",
+    "CALL flake_adopt('adopted', 'twitter')",
 ]
 # A session's first ID costs more.
 FIRST = "SELECT flake_next('twitter'), sno_next()"
@@ -49,6 +53,7 @@ BESIDE = [
     ("flake_to_text(id, 'tsid')", "id", 1.0, "id::text"),
     ("flake_from_text(id::text, 'twitter')", "id::text", 0.9, "id::text::bigint"),
     ("flake_node(id, 'twitter')", "id", 1.7, "flake_timestamp(id, 'twitter')"),
+    ("flake_sequences.nextval('adopted')", "id", 0.5, "nextval('counted')"),
 ]
 SORTS = [("sno", 1.05, "uuid")]
 DAY = "'[2026-01-05Z,2026-01-06Z)'"

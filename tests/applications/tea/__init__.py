@@ -1,0 +1,1 @@
+"""A small site of Wagtail and of Django's admin: settings, models and addresses."""
