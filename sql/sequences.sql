@@ -251,18 +251,18 @@ CREATE VIEW flake_sequence_faults AS
         WHERE r.rolname OPERATOR(pg_catalog.<>) 'pg_database_owner'::pg_catalog.name
             AND NOT pg_catalog.pg_has_role(r.oid, b.datdba, 'MEMBER'::pg_catalog.text)
         UNION ALL VALUES ('0'::pg_catalog.oid, 'PUBLIC'::pg_catalog.text)
-    ), named(class, object, schema, name, arguments) AS (
-        SELECT '1259'::pg_catalog.oid, c.oid, c.relnamespace, c.relname, ''::pg_catalog.text FROM pg_catalog.pg_class c
+    ), named(class, object, schema, owner, name, arguments) AS (
+        SELECT '1259'::pg_catalog.oid, c.oid, c.relnamespace, c.relowner, c.relname, ''::pg_catalog.text FROM pg_catalog.pg_class c
         UNION ALL
-        SELECT '1247'::pg_catalog.oid, t.oid, t.typnamespace, t.typname, ''::pg_catalog.text FROM pg_catalog.pg_type t
+        SELECT '1247'::pg_catalog.oid, t.oid, t.typnamespace, t.typowner, t.typname, ''::pg_catalog.text FROM pg_catalog.pg_type t
         WHERE t.typcategory OPERATOR(pg_catalog.<>) 'A'::pg_catalog."char"
         UNION ALL
-        SELECT '2617'::pg_catalog.oid, o.oid, o.oprnamespace, o.oprname, ARRAY[o.oprleft, o.oprright]::pg_catalog.text
+        SELECT '2617'::pg_catalog.oid, o.oid, o.oprnamespace, o.oprowner, o.oprname, ARRAY[o.oprleft, o.oprright]::pg_catalog.text
         FROM pg_catalog.pg_operator o
         UNION ALL
-        SELECT '3456'::pg_catalog.oid, c.oid, c.collnamespace, c.collname, ''::pg_catalog.text FROM pg_catalog.pg_collation c
+        SELECT '3456'::pg_catalog.oid, c.oid, c.collnamespace, c.collowner, c.collname, ''::pg_catalog.text FROM pg_catalog.pg_collation c
         UNION ALL
-        SELECT '3602'::pg_catalog.oid, c.oid, c.cfgnamespace, c.cfgname, ''::pg_catalog.text FROM pg_catalog.pg_ts_config c
+        SELECT '3602'::pg_catalog.oid, c.oid, c.cfgnamespace, c.cfgowner, c.cfgname, ''::pg_catalog.text FROM pg_catalog.pg_ts_config c
     ), adopted(sequence, code) AS (
         SELECT s.seqrelid, s.seqstart FROM pg_catalog.pg_sequence s
         WHERE s.seqstart OPERATOR(pg_catalog.>) '-9007199254740992'::pg_catalog.int8
@@ -293,12 +293,12 @@ CREATE VIEW flake_sequence_faults AS
         'In a search_path that has it before pg_catalog, %s hides one of PostgreSQL.'::pg_catalog.text,
         pg_catalog.pg_describe_object(n.class, n.object, 0))
     FROM (
-        SELECT n.class, n.object, n.schema FROM named n JOIN named p ON p.class OPERATOR(pg_catalog.=) n.class
+        SELECT n.class, n.object, n.schema, n.owner FROM named n JOIN named p ON p.class OPERATOR(pg_catalog.=) n.class
             AND p.name OPERATOR(pg_catalog.=) n.name AND p.arguments OPERATOR(pg_catalog.=) n.arguments
         WHERE p.schema OPERATOR(pg_catalog.=) '11'::pg_catalog.oid
         UNION
         -- With its own arguments, or with fewer if the others have defaults.
-        SELECT '1255'::pg_catalog.oid, n.oid, n.pronamespace FROM pg_catalog.pg_proc n
+        SELECT '1255'::pg_catalog.oid, n.oid, n.pronamespace, n.proowner FROM pg_catalog.pg_proc n
         JOIN pg_catalog.pg_proc p ON p.proname OPERATOR(pg_catalog.=) n.proname
             AND p.pronargs OPERATOR(pg_catalog.<=) n.pronargs
             AND p.pronargs OPERATOR(pg_catalog.>=) (n.pronargs OPERATOR(pg_catalog.-) n.pronargdefaults)
@@ -306,7 +306,11 @@ CREATE VIEW flake_sequence_faults AS
                 ' '::pg_catalog.text)
                 OPERATOR(pg_catalog.=) pg_catalog.array_to_string(p.proargtypes::pg_catalog.oid[], ' '::pg_catalog.text)
         WHERE p.pronamespace OPERATOR(pg_catalog.=) '11'::pg_catalog.oid
-    ) n(class, object, schema) JOIN before b ON b.schema OPERATOR(pg_catalog.=) n.schema
+    ) n(class, object, schema, owner) JOIN before b ON b.schema OPERATOR(pg_catalog.=) n.schema
+    -- An extension may have what is PostgreSQL's since, such as gen_random_uuid of pgcrypto.
+    WHERE EXISTS (SELECT FROM others o WHERE o.role OPERATOR(pg_catalog.=) n.owner) OR NOT EXISTS (
+        SELECT FROM pg_catalog.pg_depend x WHERE x.classid OPERATOR(pg_catalog.=) n.class
+            AND x.objid OPERATOR(pg_catalog.=) n.object AND x.deptype OPERATOR(pg_catalog.=) 'e'::pg_catalog."char")
     UNION ALL
     SELECT 'default'::pg_catalog.text, pg_catalog.format('The default of column %s calls PostgreSQL''s nextval().'::pg_catalog.text,
         pg_catalog.concat(u.relation, '.'::pg_catalog.text, pg_catalog.quote_ident(u."column")))

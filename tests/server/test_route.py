@@ -69,7 +69,8 @@ def test_names_of_schemas_and_databases_are_quoted(server, db):
     name = '"Or""der, \\ö"'
     server.sql(f"CREATE DATABASE {name} TEMPLATE made")
     with server.session(dbname='Or"der, \\ö') as other:
-        other.execute(f"CREATE SCHEMA {name}; CREATE TABLE {name}.date (id serial); CREATE TABLE {name}.{name} ({name} serial, v int)")
+        other.execute(f"""CREATE SCHEMA {name}; CREATE TABLE {name}.date (id serial);
+            CREATE TABLE {name}.{name} ({name} serial, v int)""")
         error = pytest.raises(psycopg.Error, route, other, f"'{name}', 'public'").value
         assert 'hides one of PostgreSQL' in error.diag.message_detail
         other.execute(f"DROP TABLE {name}.date")
@@ -147,6 +148,17 @@ def test_names_of_other_arguments_are_no_danger(db):
         CREATE FUNCTION lower(citext_like, int) RETURNS text LANGUAGE sql AS 'SELECT 1';
         CREATE FUNCTION nextval(text, text) RETURNS bigint LANGUAGE sql AS 'SELECT 1'""")
     route(db)
+
+
+def test_an_extension_may_have_a_name_of_postgresql(db):
+    """PostgreSQL has gen_random_uuid() itself since pgcrypto has it. Its owner must not be another role."""
+    if not one(db, "SELECT count(*) FROM pg_available_extensions WHERE name = 'pgcrypto'")[0]:
+        pytest.skip("this PostgreSQL has no pgcrypto")
+    db.execute("CREATE EXTENSION pgcrypto; ALTER FUNCTION public.gen_random_uuid() OWNER TO app")
+    assert "function public.gen_random_uuid() hides one of PostgreSQL" in refusal(db)
+    db.execute("ALTER FUNCTION public.gen_random_uuid() OWNER TO CURRENT_USER")
+    route(db)
+    assert db.execute(KINDS).fetchall() == []
 
 
 def test_a_table_of_another_role_is_named(db):
