@@ -6,8 +6,9 @@ import time
 
 from application import Application, report
 
-ROUNDS, SECONDS, CLIENTS, COPIED = 7, 3, 8, 200_000
-KEYS = ["counted", "adopted"]
+ROUNDS, SECONDS, CLIENTS, COPIED = 11, 2, 8, 200_000
+LAYOUTS = ["si", "twitter"]
+KEYS = ["counted", *LAYOUTS]
 
 
 def test_inserts_and_copies_cost_as_much_as_before(server):
@@ -15,7 +16,8 @@ def test_inserts_and_copies_cost_as_much_as_before(server):
     for key in KEYS:
         application.sql(f"CREATE TABLE {key} (id bigserial PRIMARY KEY, v int)")
     application.sql("CREATE EXTENSION flake; CREATE EXTENSION flake_sequences")
-    application.sql("CALL flake_adopt('adopted', 'si')")
+    for layout in LAYOUTS:
+        application.sql(f"CALL flake_adopt('{layout}', '{layout}')")
     client = server.of_client("postgres", application.name, "")
     inserts, copies = {key: [] for key in KEYS}, {key: [] for key in KEYS}
     rows = "".join(f"{n}\n" for n in range(COPIED))
@@ -30,10 +32,11 @@ def test_inserts_and_copies_cost_as_much_as_before(server):
                     copy.write(rows)
                 copies[key].append(time.monotonic() - begin)
             application.sql(f"TRUNCATE {key}; CHECKPOINT")
-    found = {}
-    for what, measured in ("inserts", inserts), ("copies", copies):
-        each = [adopted / counted for adopted, counted in zip(measured["adopted"], measured["counted"], strict=True)]
-        found[what] = statistics.median(each)
-        medians = {key: round(statistics.median(values), 3) for key, values in measured.items()}
-        report(what, ratio=round(found[what], 3), **medians)
-    assert found["inserts"] > 0.8 and found["copies"] < 1.2
+    for what, measured, most in ("inserts", inserts, None), ("copies", copies, 1.3):
+        for layout in LAYOUTS:
+            each = [one / counted for one, counted in zip(measured[layout], measured["counted"], strict=True)]
+            ratio = statistics.median(each)
+            medians = {key: round(statistics.median(measured[key]), 3) for key in ("counted", layout)}
+            report(what, ratio=round(ratio, 3), **medians)
+            # A busy machine shows more or less.
+            assert ratio < most if most else ratio > 0.8
