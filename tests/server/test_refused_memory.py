@@ -69,7 +69,11 @@ OTHERS = [
 
 @pytest.fixture(scope="module")
 def server(servers):
-    server = servers("fsync=off", "max_wal_size=4GB", "statement_timeout=2min", "lock_timeout=10s", "log_min_messages=fatal")
+    server = servers(
+        "fsync=off", "max_wal_size=4GB", "statement_timeout=2min", "lock_timeout=10s", "log_min_messages=fatal",
+        # A call of flake_start_above lets IDs lead by years.
+        "flake.max_lead=2147483647",
+    )  # fmt: skip
     refusal.install(server)
     server.sql("""
         SELECT flake_create_layout('mine', '{"like": "twitter"}'), flake_create_key('usr', 'twitter');
