@@ -994,7 +994,9 @@ BEGIN
             WHEN 'none' THEN 'Stop the old primary before you promote another server.' END;
 
     SELECT string_agg(DISTINCT format('%s on %s', COALESCE(r.rolname, 'PUBLIC'), o.object), ', ') INTO others
-        FROM (SELECT c.oid::regclass::text AS object, c.relacl AS acl, c.relowner AS owner, '' AS allowed FROM pg_class c
+        FROM (SELECT c.oid::regclass::text AS object, c.relacl AS acl, c.relowner AS owner,
+                  -- lastval() asks for this privilege.
+                  CASE WHEN c.relname = 'last_value' THEN 'USAGE' ELSE '' END AS allowed FROM pg_class c
               WHERE c.relnamespace = 'flake'::regnamespace
               UNION ALL SELECT 'schema flake', n.nspacl, n.nspowner, 'USAGE' FROM pg_namespace n WHERE n.nspname = 'flake') o,
              LATERAL aclexplode(o.acl) a LEFT JOIN pg_roles r ON r.oid = a.grantee

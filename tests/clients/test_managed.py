@@ -14,8 +14,8 @@ TRIED = """
 
 
 def test_it_works_in_pglite(empty_database):
-    found = json.loads(empty_database.node("managed.mjs", managed.FILE))
-    assert found == {"ids": 1000, "timely": True, "opened": 42, "ok": True}
+    found = json.loads(empty_database.node("managed.mjs", managed.FILE, managed.FILE.with_name("sequences.sql")))
+    assert found == {"ids": 1000, "timely": True, "opened": 42, "ok": True, "adopted": True}
 
 
 def test_it_works_as_an_extension_of_pg_tle(own_servers):

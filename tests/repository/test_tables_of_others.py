@@ -91,6 +91,7 @@ LISTED = {
         "UPDATE {positions}": "a table that the caller names",
     },
     "managed/flake.sql": {"FROM %s": LEFT_OUT},
+    "managed/sequences.sql": dict.fromkeys(["ALTER TABLE %s", "FROM %s", "LOCK TABLE %s"], ONE_OWNER),
     "examples/widen.sql": dict.fromkeys(["TABLE %s", "ALTER TABLE %s"], ONE_OWNER),
     "docs/how-to/convert.md": {"FROM %s": LEFT_OUT},
     "docs/how-to/leave.md": dict.fromkeys(["ALTER TABLE %1$s", "FROM %1$s"], LEFT_OUT),

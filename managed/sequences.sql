@@ -1,0 +1,217 @@
+-- Adopted sequences in plain SQL: sequences of an application whose nextval returns IDs. Run it after flake.sql, as the same role:
+--
+--   psql -v ON_ERROR_STOP=1 -f flake.sql -f sequences.sql
+--
+-- docs/how-to/managed-tables.md shows how to adopt the sequence of a table.
+
+BEGIN;
+
+-- The schema holds a function with the name of PostgreSQL's and nothing else, so that it can stand in a search_path.
+CREATE SCHEMA flake_sequences;
+GRANT USAGE ON SCHEMA flake_sequences TO PUBLIC;
+
+-- PostgreSQL's lastval() returns the last value of the sequence that was used last. nextval uses this sequence and sets it to the ID.
+CREATE UNLOGGED SEQUENCE flake.last_value MINVALUE -9223372036854775808 CYCLE;
+
+-- An adopted sequence counts no more. Its start is the negative code of a layout, and its increment lets no other number follow: so
+-- PostgreSQL's own nextval() raises an error (2200H), also after a dump, a copy or a new name. The session's memory of its last value,
+-- which currval() returns, is PostgreSQL's own.
+CREATE FUNCTION flake.code(layout text) RETURNS bigint IMMUTABLE STRICT PARALLEL SAFE LANGUAGE sql
+    RETURN 4503599627370496 | ('x' || left(encode(sha256(convert_to(layout, 'UTF8')), 'hex'), 13))::bit(52)::bigint;
+
+CREATE FUNCTION flake.layout_of(code bigint) RETURNS text IMMUTABLE PARALLEL SAFE LANGUAGE sql
+    RETURN (SELECT name FROM unnest(flake.names()) name WHERE flake.code(name) = code);
+
+-- The layout of an adopted sequence; NULL if it counts.
+CREATE FUNCTION flake.adopted(sequence oid) RETURNS text STABLE SET search_path = pg_catalog, pg_temp LANGUAGE plpgsql AS $$
+DECLARE
+    s pg_sequence;
+    layout text;
+BEGIN
+    SELECT * INTO s FROM pg_sequence WHERE seqrelid = sequence;
+    IF s.seqstart > -4503599627370496 OR s.seqstart <= -9007199254740992 THEN
+        RETURN NULL;
+    END IF;
+    layout := flake.layout_of(-s.seqstart);
+    IF layout IS NOT NULL AND (s.seqincrement <> -9223372036854775808 OR s.seqmin <> s.seqstart - 1
+            OR s.seqmax <> 9223372036854775807 OR s.seqcycle) THEN
+        RAISE 'sequence "%" was adopted, and has been changed', sequence::regclass USING ERRCODE = '55000',
+            DETAIL = 'Its values are IDs. As it is now, PostgreSQL''s nextval() would return small numbers.',
+            HINT = format('Close it again: ALTER SEQUENCE %s INCREMENT -9223372036854775808 MINVALUE %s MAXVALUE 9223372036854775807 NO CYCLE.',
+                sequence::regclass, s.seqstart - 1);
+    END IF;
+    RETURN layout;
+END $$;
+
+-- Whether the caller may use the sequence, or insert into the column that owns it, as for an identity.
+CREATE FUNCTION flake.may_use(sequence oid) RETURNS boolean STABLE SET search_path = pg_catalog, pg_temp LANGUAGE sql
+    BEGIN ATOMIC
+        SELECT has_sequence_privilege(sequence, 'USAGE') OR EXISTS (
+            SELECT FROM pg_depend d WHERE d.classid = 'pg_class'::regclass AND d.objid = sequence AND d.refclassid = 'pg_class'::regclass
+                AND d.refobjsubid > 0 AND d.deptype = 'a' AND has_column_privilege(d.refobjid, d.refobjsubid::smallint, 'INSERT'));
+    END;
+
+-- The caller may not set the sequences. Called by itself, it changes only what the session's own currval() and lastval() return.
+CREATE FUNCTION flake.remember(sequence oid, id bigint) RETURNS void VOLATILE SECURITY DEFINER
+    SET search_path = pg_catalog, pg_temp LANGUAGE plpgsql AS $$
+BEGIN
+    IF flake.adopted(sequence) IS NOT NULL THEN
+        PERFORM nextval('flake.last_value'), setval('flake.last_value', id), setval(sequence::regclass, id);
+    END IF;
+END $$;
+
+DO $do$
+BEGIN
+    EXECUTE format($f$
+        CREATE FUNCTION flake_sequences.nextval(regclass) RETURNS bigint VOLATILE STRICT PARALLEL UNSAFE LANGUAGE plpgsql AS $b$
+        DECLARE
+            layout text := flake.adopted($1);
+            id bigint;
+        BEGIN
+            IF layout IS NULL THEN
+                RETURN pg_catalog.nextval($1);
+            END IF;
+            IF NOT flake.may_use($1) THEN
+                RAISE 'permission denied for sequence %%', $1 USING ERRCODE = '42501';
+            END IF;
+            id := %s.flake_next(layout);
+            PERFORM flake.remember($1, id);
+            RETURN id;
+        END $b$$f$, (SELECT n.nspname::regnamespace FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace
+                     WHERE p.oid = flake.maker()));
+END $do$;
+
+-- The key of a table whose sequence can be adopted or released: its column, its greatest value, and its sequence. Raises an error
+-- unless the caller owns the table: a query of another's table runs functions of its owner.
+CREATE FUNCTION flake.sequence_of(relation regclass, OUT name name, OUT top bigint, OUT sequence regclass, OUT is_identity boolean)
+    SET search_path = pg_catalog, pg_temp LANGUAGE plpgsql AS $$
+DECLARE
+    fault text;
+    expression text;
+BEGIN
+    SELECT a.attname, pg_get_serial_sequence(c.oid::regclass::text, a.attname), a.attidentity <> '', pg_get_expr(d.adbin, d.adrelid), CASE
+            WHEN pg_get_userbyid(c.relowner) <> current_user THEN 'Another role owns it.'
+            WHEN c.relkind NOT IN ('r', 'p') OR c.relispartition OR c.relpersistence = 't' THEN 'It is no table of its own.'
+            WHEN EXISTS (SELECT FROM pg_inherits WHERE inhparent = c.oid) AND c.relkind = 'r' THEN 'Other tables inherit from it.'
+            WHEN a.attname IS NULL THEN 'It has no primary key of one column.'
+            WHEN a.atttypid <> 'bigint'::regtype THEN 'Its key is no bigint.'
+            WHEN a.attidentity = 'a' THEN 'Its key is GENERATED ALWAYS; with a default, clients could choose keys.' END
+        INTO name, sequence, is_identity, expression, fault
+        FROM pg_class c LEFT JOIN pg_constraint k ON k.conrelid = c.oid AND k.contype = 'p' AND cardinality(k.conkey) = 1
+            LEFT JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum = k.conkey[1]
+            LEFT JOIN pg_attrdef d ON d.adrelid = c.oid AND d.adnum = a.attnum
+        WHERE c.oid = relation;
+    -- Names of schemas come with each relation, because none is in this function's path.
+    fault := COALESCE(fault, CASE WHEN sequence IS NULL THEN 'Its key owns no sequence.'
+        WHEN NOT is_identity AND expression !~ '^(\w+\.)?nextval\(''([^'']|'''')*''::regclass\)$' THEN 'The default of its key is another expression.' END);
+    IF fault IS NOT NULL THEN
+        RAISE 'cannot adopt or release the sequence of %', relation USING ERRCODE = '55000', DETAIL = fault,
+            HINT = 'Call it as the owner of a table whose primary key is a bigint with a sequence.';
+    END IF;
+    EXECUTE format('SELECT max(%I) FROM %s', name, relation) INTO top;
+END $$;
+
+-- Waits for the table at most as long as lock_timeout says, or two seconds, because others wait behind it.
+CREATE FUNCTION flake.lock(relation regclass) RETURNS void SET search_path = pg_catalog, pg_temp LANGUAGE plpgsql AS $$
+BEGIN
+    IF current_setting('lock_timeout') = '0' THEN
+        PERFORM set_config('lock_timeout', '2s', true);
+    END IF;
+    EXECUTE format('LOCK TABLE %s IN ACCESS EXCLUSIVE MODE', relation);
+END $$;
+
+CREATE FUNCTION flake.first_id(layout text) RETURNS bigint VOLATILE SET search_path = pg_catalog, pg_temp LANGUAGE plpgsql AS $$
+DECLARE
+    id bigint;
+BEGIN
+    EXECUTE format('SELECT %s.flake_next(%L)', (SELECT pronamespace::regnamespace FROM pg_proc WHERE oid = flake.maker()), layout) INTO id;
+    RETURN id;
+END $$;
+
+CREATE PROCEDURE flake.flake_adopt(relation regclass, layout text, INOUT undo text DEFAULT NULL)
+    SET search_path = pg_catalog, pg_temp LANGUAGE plpgsql AS $$
+DECLARE
+    l flake.layout := flake.named(layout);
+    code bigint := flake.code(layout);
+    key record;
+    place text;
+    increment bigint;
+    next bigint;
+    comment text;
+    acl aclitem[];
+    granted record;
+BEGIN
+    PERFORM flake.lock(relation);
+    key := flake.sequence_of(relation);
+    place := key.sequence;
+    SELECT seqincrement, COALESCE(pg_sequence_last_value(seqrelid) + 1, seqstart), obj_description(seqrelid, 'pg_class'), relacl
+        INTO increment, next, comment, acl FROM pg_sequence JOIN pg_class ON oid = seqrelid WHERE seqrelid = key.sequence;
+    IF NOT l.generates OR NOT l.increasing OR increment <> 1 OR flake.adopted(key.sequence) IS NOT NULL THEN
+        RAISE 'cannot adopt the sequence of %', relation USING ERRCODE = '55000',
+            DETAIL = 'The layout makes no IDs that increase, or the sequence was adopted or does not count by 1.',
+            HINT = 'The view flake_layouts shows which layouts increase. Release a sequence before another layout adopts it.';
+    ELSIF key.top >= flake.first_id(layout) THEN
+        RAISE 'cannot adopt the sequence of %', relation USING ERRCODE = '55000',
+            DETAIL = format('Its greatest key is %s, and new IDs would be below it.', key.top),
+            HINT = 'Choose a layout with an earlier epoch, or call flake_start_above().';
+    END IF;
+    IF key.is_identity THEN
+        EXECUTE format('ALTER TABLE %s ALTER %I DROP IDENTITY', relation, key.name);
+        EXECUTE format('CREATE SEQUENCE %s OWNED BY %s.%I', place, relation, key.name);
+        EXECUTE format('COMMENT ON SEQUENCE %s IS %L', place, comment);
+        FOR granted IN SELECT a.privilege_type, CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE a.grantee::regrole::text END AS grantee
+            FROM aclexplode(acl) a
+        LOOP
+            EXECUTE format('GRANT %s ON SEQUENCE %s TO %s', granted.privilege_type, place, granted.grantee);
+        END LOOP;
+    END IF;
+    EXECUTE format('ALTER SEQUENCE %s AS bigint INCREMENT -9223372036854775808 MINVALUE %s MAXVALUE 9223372036854775807
+        START %s RESTART NO CYCLE CACHE 1', place, -code - 1, -code);
+    PERFORM setval(place::regclass, -code);
+    -- The function that sets it runs as the owner of this edition.
+    EXECUTE format('GRANT USAGE, UPDATE ON SEQUENCE %s TO %s', place,
+        (SELECT proowner::regrole FROM pg_proc WHERE oid = 'flake.remember'::regproc));
+    EXECUTE format('ALTER TABLE %s ALTER %I SET DEFAULT flake_sequences.nextval(%L::regclass)', relation, key.name, place);
+    undo := format('CALL flake_release(%L, next => %s, as_identity => %s)',
+        (SELECT format('%I.%I', relnamespace::regnamespace, relname) FROM pg_class WHERE oid = relation), next, key.is_identity::text);
+END $$;
+
+CREATE PROCEDURE flake.flake_release(relation regclass, next bigint DEFAULT NULL, as_identity boolean DEFAULT false)
+    SET search_path = pg_catalog, pg_temp LANGUAGE plpgsql AS $$
+DECLARE
+    key record;
+    place text;
+BEGIN
+    PERFORM flake.lock(relation);
+    key := flake.sequence_of(relation);
+    place := key.sequence;
+    IF flake.adopted(key.sequence) IS NULL THEN
+        RAISE 'sequence "%" was not adopted', place USING ERRCODE = '55000', DETAIL = 'Its start is not the code of a layout.',
+            HINT = 'Only a sequence that flake_adopt has adopted can be released.';
+    END IF;
+    next := COALESCE(next, GREATEST(key.top, 0) + 1);
+    IF as_identity THEN
+        EXECUTE format('ALTER TABLE %s ALTER %I DROP DEFAULT', relation, key.name);
+        EXECUTE format('DROP SEQUENCE %s', place);
+        EXECUTE format('ALTER TABLE %s ALTER %I ADD GENERATED BY DEFAULT AS IDENTITY (SEQUENCE NAME %s RESTART WITH %s)',
+            relation, key.name, place, next);
+    ELSE
+        EXECUTE format('ALTER SEQUENCE %s INCREMENT 1 MINVALUE 1 START 1 RESTART WITH %s', place, next);
+        EXECUTE format('ALTER TABLE %s ALTER %I SET DEFAULT nextval(%L::regclass)', relation, key.name, place);
+    END IF;
+END $$;
+
+GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA flake, flake_sequences TO PUBLIC;
+-- lastval() asks for it.
+REVOKE ALL ON SEQUENCE flake.last_value FROM PUBLIC;
+GRANT USAGE ON SEQUENCE flake.last_value TO PUBLIC;
+
+DO $$
+DECLARE
+    home text := (SELECT pronamespace::regnamespace FROM pg_proc WHERE oid = flake.maker());
+BEGIN
+    EXECUTE format('ALTER PROCEDURE flake.flake_adopt SET SCHEMA %s', home);
+    EXECUTE format('ALTER PROCEDURE flake.flake_release SET SCHEMA %s', home);
+END $$;
+
+COMMIT;
