@@ -122,7 +122,7 @@ def test_a_sequence_that_was_opened_is_an_error_whose_hint_closes_it(db, change)
 
 
 def test_rights_are_those_of_an_identity(plain, db):
-    """Who may insert needs no right on the sequence; others neither use it nor change what others see."""
+    """A role that may insert needs no right on the sequence; other roles neither use it nor change what anybody sees."""
     adopt(db, "orders")
     adopt(db, "lines")
     db.execute("GRANT INSERT, SELECT ON orders TO writer")
