@@ -255,7 +255,7 @@ CREATE VIEW flake_sequence_faults AS
         SELECT '1259'::pg_catalog.oid, c.oid, c.relnamespace, c.relowner, c.relname, ''::pg_catalog.text FROM pg_catalog.pg_class c
         UNION ALL
         SELECT '1247'::pg_catalog.oid, t.oid, t.typnamespace, t.typowner, t.typname, ''::pg_catalog.text FROM pg_catalog.pg_type t
-        WHERE t.typcategory OPERATOR(pg_catalog.<>) 'A'::pg_catalog."char"
+        WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_type e WHERE e.typarray OPERATOR(pg_catalog.=) t.oid)
         UNION ALL
         SELECT '2617'::pg_catalog.oid, o.oid, o.oprnamespace, o.oprowner, o.oprname, ARRAY[o.oprleft, o.oprright]::pg_catalog.text
         FROM pg_catalog.pg_operator o
@@ -263,10 +263,16 @@ CREATE VIEW flake_sequence_faults AS
         SELECT '3456'::pg_catalog.oid, c.oid, c.collnamespace, c.collowner, c.collname, ''::pg_catalog.text FROM pg_catalog.pg_collation c
         UNION ALL
         SELECT '3602'::pg_catalog.oid, c.oid, c.cfgnamespace, c.cfgowner, c.cfgname, ''::pg_catalog.text FROM pg_catalog.pg_ts_config c
+        UNION ALL
+        SELECT '3600'::pg_catalog.oid, d.oid, d.dictnamespace, d.dictowner, d.dictname, ''::pg_catalog.text FROM pg_catalog.pg_ts_dict d
     ), adopted(sequence, code) AS (
-        SELECT s.seqrelid, s.seqstart FROM pg_catalog.pg_sequence s
-        WHERE s.seqstart OPERATOR(pg_catalog.>) '-9007199254740992'::pg_catalog.int8
-            AND s.seqstart OPERATOR(pg_catalog.<=) '-4503599627370496'::pg_catalog.int8
+        -- What is left of a range that somebody has opened shows the code, too.
+        SELECT s.seqrelid, c.code FROM pg_catalog.pg_sequence s CROSS JOIN LATERAL (
+            SELECT pg_catalog.min(b.bound) FROM ROWS FROM (pg_catalog.unnest(ARRAY[
+                s.seqstart, s.seqmax, s.seqmin OPERATOR(pg_catalog.+) '1'::pg_catalog.int8])) b(bound)
+            WHERE b.bound OPERATOR(pg_catalog.>) '-9007199254740992'::pg_catalog.int8
+                AND b.bound OPERATOR(pg_catalog.<=) '-4503599627370496'::pg_catalog.int8
+        ) c(code) WHERE c.code IS NOT NULL
     )
     SELECT 'creator'::pg_catalog.text AS kind, pg_catalog.format(
         'Role %s may create objects in schema %I, which a search_path has before pg_catalog.'::pg_catalog.text, o.name, b.name) AS fault
@@ -279,6 +285,11 @@ CREATE VIEW flake_sequence_faults AS
         'A search_path has "$user" before pg_catalog: a role that may create schemas can give one the name of another role.'::pg_catalog.text
     FROM before b WHERE b.name OPERATOR(pg_catalog.=) '$user'::pg_catalog.text
     UNION ALL
+    SELECT 'creator'::pg_catalog.text, pg_catalog.format(
+        'A search_path has schema %I before pg_catalog, which does not exist: a role that may create schemas can create it.'::pg_catalog.text,
+        b.name)
+    FROM before b WHERE b.schema IS NULL AND b.name OPERATOR(pg_catalog.<>) '$user'::pg_catalog.text
+    UNION ALL
     -- ALTER TYPE … RENAME asks for no privilege on the schema.
     SELECT 'creator'::pg_catalog.text, pg_catalog.format(
         'Role %s owns %s, and may give it the name of a type of PostgreSQL.'::pg_catalog.text,
@@ -286,7 +297,7 @@ CREATE VIEW flake_sequence_faults AS
     FROM before b JOIN pg_catalog.pg_type t ON t.typnamespace OPERATOR(pg_catalog.=) b.schema
     JOIN others o ON o.role OPERATOR(pg_catalog.=) t.typowner
     LEFT JOIN pg_catalog.pg_class c ON c.oid OPERATOR(pg_catalog.=) t.typrelid
-    WHERE t.typcategory OPERATOR(pg_catalog.<>) 'A'::pg_catalog."char"
+    WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_type e WHERE e.typarray OPERATOR(pg_catalog.=) t.oid)
         AND (c.relkind IS NULL OR c.relkind OPERATOR(pg_catalog.=) 'c'::pg_catalog."char")
     UNION ALL
     SELECT 'name'::pg_catalog.text, pg_catalog.format(
@@ -306,6 +317,11 @@ CREATE VIEW flake_sequence_faults AS
                 ' '::pg_catalog.text)
                 OPERATOR(pg_catalog.=) pg_catalog.array_to_string(p.proargtypes::pg_catalog.oid[], ' '::pg_catalog.text)
         WHERE p.pronamespace OPERATOR(pg_catalog.=) '11'::pg_catalog.oid
+        UNION
+        -- Of another role's function the name is enough: VARIADIC, defaults of PostgreSQL's own, and names of arguments find it, too.
+        SELECT '1255'::pg_catalog.oid, n.oid, n.pronamespace, n.proowner FROM pg_catalog.pg_proc n
+        JOIN others o ON o.role OPERATOR(pg_catalog.=) n.proowner
+        JOIN pg_catalog.pg_proc p ON p.proname OPERATOR(pg_catalog.=) n.proname AND p.pronamespace OPERATOR(pg_catalog.=) '11'::pg_catalog.oid
     ) n(class, object, schema, owner) JOIN before b ON b.schema OPERATOR(pg_catalog.=) n.schema
     -- An extension may have what is PostgreSQL's since, such as gen_random_uuid of pgcrypto.
     WHERE EXISTS (SELECT FROM others o WHERE o.role OPERATOR(pg_catalog.=) n.owner) OR NOT EXISTS (
@@ -341,7 +357,7 @@ CREATE VIEW flake_sequence_faults AS
     SELECT 'open'::pg_catalog.text, pg_catalog.format('The %s was adopted, and its range has been changed.'::pg_catalog.text,
         pg_catalog.pg_describe_object('1259'::pg_catalog.oid, s.seqrelid, 0))
     FROM adopted a JOIN pg_catalog.pg_sequence s ON s.seqrelid OPERATOR(pg_catalog.=) a.sequence
-    WHERE s.seqmax OPERATOR(pg_catalog.<>) a.code OR s.seqmin OPERATOR(pg_catalog.<>) (a.code OPERATOR(pg_catalog.-) '1'::pg_catalog.int8)
+    WHERE s.seqstart OPERATOR(pg_catalog.<>) a.code OR s.seqmax OPERATOR(pg_catalog.<>) a.code OR s.seqmin OPERATOR(pg_catalog.<>) (a.code OPERATOR(pg_catalog.-) '1'::pg_catalog.int8)
         OR s.seqincrement OPERATOR(pg_catalog.<=) '0'::pg_catalog.int8 OR s.seqcycle OR s.seqcache OPERATOR(pg_catalog.<>) '1'::pg_catalog.int8
     UNION ALL
     SELECT 'path'::pg_catalog.text, pg_catalog.format(

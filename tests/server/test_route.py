@@ -17,7 +17,7 @@ KINDS = "SELECT DISTINCT kind FROM flake_sequence_faults ORDER BY kind"
 
 @pytest.fixture(scope="module")
 def server(servers):
-    server = adopting.make(servers())
+    server = adopting.make(servers("max_prepared_transactions=10"))
     with server.session(dbname="made") as db:
         db.execute("REVOKE CREATE ON SCHEMA public FROM PUBLIC")
     return server
@@ -108,6 +108,7 @@ CREATORS = {
     "an enum": ("CREATE TYPE e AS ENUM ('a'); ALTER TYPE e OWNER TO app", "Role app owns type public.e"),
     "a domain": ("CREATE DOMAIN d AS text; ALTER DOMAIN d OWNER TO app", "Role app owns type public.d"),
     "a composite": ("CREATE TYPE c AS (x int); ALTER TYPE c OWNER TO app", "Role app owns type public.c"),
+    "a domain over an array": ("CREATE DOMAIN d AS int[]; ALTER DOMAIN d OWNER TO app", "Role app owns type public.d"),
 }  # fmt: skip
 
 
@@ -136,11 +137,74 @@ def test_the_owner_of_the_database_may_create(server, db):
     "CREATE FUNCTION lower(text) RETURNS text LANGUAGE sql AS 'SELECT 1'",
     "CREATE FUNCTION same(int, int) RETURNS boolean LANGUAGE sql AS 'SELECT true';"
     "CREATE OPERATOR = (LEFTARG = int, RIGHTARG = int, FUNCTION = same)",
-    "CREATE TEXT SEARCH CONFIGURATION english (COPY = simple)",
+    "CREATE TEXT SEARCH CONFIGURATION english (COPY = simple)", "CREATE TEXT SEARCH DICTIONARY simple (TEMPLATE = simple)",
 ])  # fmt: skip
 def test_a_name_of_postgresql_is_refused(db, statement):
     db.execute(statement)
     assert re.search(r"hides one of PostgreSQL", refusal(db))
+
+
+@pytest.mark.parametrize("function", [
+    "lower(VARIADIC text[]) RETURNS text", "jsonb_set(jsonb, text[], jsonb) RETURNS text", "make_interval(days int) RETURNS text",
+    "abs(VARIADIC int[]) RETURNS text",
+])  # fmt: skip
+def test_a_function_of_another_role_needs_a_name_of_its_own(db, function):
+    db.execute(f"CREATE FUNCTION {function} LANGUAGE sql AS 'SELECT 1'")
+    name = function.partition("(")[0]
+    db.execute(f"ALTER FUNCTION public.{name} OWNER TO app")
+    assert re.search(rf"function public.{name}\(.* hides one of PostgreSQL", refusal(db))
+    db.execute(f"ALTER FUNCTION public.{name} RENAME TO harmless")
+    route(db)
+
+
+@pytest.mark.parametrize("ends", ["COMMIT", "COMMIT PREPARED 'lower'"])
+def test_what_is_open_while_it_looks_takes_the_path_away_again(server, db, ends):
+    errors = []
+
+    def call():
+        errors.append(pytest.raises(psycopg.Error, route, db).value)
+
+    with server.session(dbname="test") as old:
+        old.execute("BEGIN; CREATE FUNCTION public.lower(text) RETURNS text LANGUAGE sql AS 'SELECT $1'")
+        if "PREPARED" in ends:
+            old.execute("PREPARE TRANSACTION 'lower'")
+            old.close()
+        caller = threading.Thread(target=call)
+        caller.start()
+        wait_until(lambda: server.value(HAS_PATH) == 1)
+        with server.session(dbname="test") as new:
+            (new if old.closed else old).execute(ends)
+        old.close()
+        caller.join()
+    assert errors[0].sqlstate == "55000" and "public.lower(text) hides" in errors[0].diag.message_detail
+    assert server.value(HAS_PATH) == 0
+
+
+def test_a_schema_that_does_not_exist_is_a_fault(db):
+    db.execute("CREATE SCHEMA gone")
+    route(db, "'public', 'gone'")
+    assert db.execute(KINDS).fetchall() == []
+    db.execute("DROP SCHEMA gone")
+    assert "has schema gone before pg_catalog, which does not exist" in one(db, "SELECT fault FROM flake_sequence_faults")[0]
+
+
+@pytest.mark.parametrize("change", [
+    "START 1 NO MAXVALUE RESTART", "START 1 NO MINVALUE NO MAXVALUE RESTART", "NO MAXVALUE", "CYCLE",
+])  # fmt: skip
+def test_what_is_left_of_a_range_shows_that_it_was_opened(db, change):
+    db.execute(ORDERS)
+    adopt(db)
+    db.execute(f"ALTER SEQUENCE orders_id_seq {change}")
+    # The page says that an owner who changes all three makes it a sequence like any other.
+    assert db.execute(KINDS).fetchall() == ([] if "NO MINVALUE NO" in change else [("open",)])
+
+
+def test_the_hint_of_the_check_keeps_inserts_going(db):
+    """It leaves out the sequence of lastval(), which each session sets."""
+    row = "SELECT ok FROM flake_check() WHERE name = 'pg_upgrade'"
+    assert one(db, row) == (True,)
+    db.execute("GRANT UPDATE ON ALL SEQUENCES IN SCHEMA flake_internal TO app")
+    assert one(db, row) == (False,)
 
 
 def test_names_of_other_arguments_are_no_danger(db):

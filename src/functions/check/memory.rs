@@ -54,7 +54,7 @@ pub fn upgrade() -> Finding {
             "These roles can set the sequences by which pg_upgrade keeps which time was used: {}.",
             roles.join(", ")
         ),
-        "Revoke UPDATE on the sequences of schema flake_internal.",
+        "Revoke UPDATE on the sequences of schema flake_internal but flake_last.",
     )
 }
 
@@ -65,6 +65,8 @@ fn writers() -> Vec<String> {
         WHERE NOT r.rolsuper AND NOT pg_catalog.starts_with(r.rolname::pg_catalog.text, 'pg_') AND EXISTS (
             SELECT FROM pg_catalog.pg_class c
             WHERE c.relkind OPERATOR(pg_catalog.=) 'S' AND c.relnamespace OPERATOR(pg_catalog.=) 'flake_internal'::pg_catalog.regnamespace
+              -- The sequence of flake_sequences, which every session may set.
+              AND c.relname OPERATOR(pg_catalog.<>) 'flake_last'
               AND c.relowner OPERATOR(pg_catalog.<>) r.oid AND pg_catalog.has_sequence_privilege(r.oid, c.oid, 'UPDATE'))
         ORDER BY 1 LIMIT 5";
     Spi::connect(|client| {

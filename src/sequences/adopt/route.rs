@@ -36,13 +36,16 @@ const SCHEMAS: &str = "
 const DATABASE: &str = "
     SELECT ARRAY[pg_catalog.quote_ident(pg_catalog.current_database()), pg_catalog.cardinality($1)::pg_catalog.text]";
 
-/// The other sessions of the database. Roles without a privilege do not see when they began.
+/// The other sessions of the database, and its prepared transactions: both can commit what nobody else sees yet. Roles without a
+/// privilege do not see when sessions began.
 const SESSIONS: &str = "
     SELECT ARRAY[pg_catalog.concat(s.pid, CASE WHEN s.backend_start IS NOT NULL THEN ' since ' END,
         pg_catalog.date_trunc('second', s.backend_start))]
     FROM pg_catalog.pg_stat_activity s
     WHERE s.datname OPERATOR(pg_catalog.=) pg_catalog.current_database() AND s.pid OPERATOR(pg_catalog.<>) pg_catalog.pg_backend_pid()
-      AND s.usesysid IS NOT NULL AND (s.backend_type OPERATOR(pg_catalog.=) 'client backend') IS NOT FALSE";
+      AND s.usesysid IS NOT NULL AND (s.backend_type OPERATOR(pg_catalog.=) 'client backend') IS NOT FALSE
+    UNION ALL SELECT ARRAY[pg_catalog.concat('prepared transaction ', pg_catalog.quote_literal(x.gid))] FROM pg_catalog.pg_prepared_xacts x
+    WHERE x.database OPERATOR(pg_catalog.=) pg_catalog.current_database()";
 
 entry_point!(flake_route(schemas: pg_sys::Datum), |call| {
     // SAFETY: nothing is borrowed that an error could leave borrowed. The argument is an array of this type.
@@ -59,6 +62,11 @@ entry_point!(flake_route(schemas: pg_sys::Datum), |call| {
                 Spi::connect_mut(|client| set(client, &path)).unwrap_or_else(|error| pgrx::error!("{error}"));
                 procedure.commit();
                 wait_for_others(procedure);
+                let dangers = Spi::connect_mut(|client| unset(client, &path)).unwrap_or_else(|error| pgrx::error!("{error}"));
+                if !dangers.is_empty() {
+                    procedure.commit();
+                    unsafe_path(&path, &dangers).raise();
+                }
             });
             pg_sys::Datum::null()
         })
@@ -94,28 +102,11 @@ fn set(client: &mut SpiClient<'_>, path: &Path) -> Result<(), SpiError> {
         b", flake_sequences, pg_catalog",
     ];
     run(client, statement.concat())?;
-    let mut faults = |are: &str| {
-        let query = [
-            b"SELECT ARRAY[f.fault] FROM ",
-            &own_schema()[..],
-            b".flake_sequence_faults f WHERE f.kind OPERATOR(pg_catalog.",
-            are.as_bytes(),
-            b" ('{creator,name,default}'::pg_catalog.text[]) ORDER BY f.kind, f.fault",
-        ];
-        Ok::<_, SpiError>(names(qualified(|| rows(client, query.concat(), &[]))?))
-    };
-    let dangers = faults("=) ANY")?;
+    let dangers = faults(client, "=) ANY")?;
     if !dangers.is_empty() {
-        let database = to_utf8_lossy(&path.database);
-        Error::not_ready(format!("search_path of database {database} would not be safe"))
-            .detail(described(dangers.iter()))
-            .hint(
-                "Take these privileges away, give these objects to the owner of the database or other names, and call \
-                 the procedure again. The search_path has not been set.",
-            )
-            .raise();
+        unsafe_path(path, &dangers).raise();
     }
-    let gaps = faults("<>) ALL")?;
+    let gaps = faults(client, "<>) ALL")?;
     if !gaps.is_empty() {
         warning(
             "the search_path of the database does not reach everything".to_owned(),
@@ -126,13 +117,46 @@ fn set(client: &mut SpiClient<'_>, path: &Path) -> Result<(), SpiError> {
     Ok(())
 }
 
+/// Takes the path away again if it is not safe: a transaction that was open meanwhile may have made objects that nobody saw. Returns why.
+fn unset(client: &mut SpiClient<'_>, path: &Path) -> Result<Vec<String>, SpiError> {
+    let dangers = faults(client, "=) ANY")?;
+    if !dangers.is_empty() {
+        run(client, [b"ALTER DATABASE ", &path.database[..], b" RESET search_path"].concat())?;
+    }
+    Ok(dangers)
+}
+
+/// Returns the faults whose kind keeps the path from being set, or the other ones.
+fn faults(client: &mut SpiClient<'_>, are: &str) -> Result<Vec<String>, SpiError> {
+    let query = [
+        b"SELECT ARRAY[f.fault] FROM ",
+        &own_schema()[..],
+        b".flake_sequence_faults f WHERE f.kind OPERATOR(pg_catalog.",
+        are.as_bytes(),
+        b" ('{creator,name,default}'::pg_catalog.text[]) ORDER BY f.kind, f.fault",
+    ];
+    Ok(names(qualified(|| rows(client, query.concat(), &[]))?))
+}
+
+fn unsafe_path(path: &Path, dangers: &[String]) -> Error {
+    Error::not_ready(format!("search_path of database {} would not be safe", to_utf8_lossy(&path.database)))
+        .detail(described(dangers.iter()))
+        .hint(
+            "Take these privileges away, give these objects to the owner of the database or other names, and call the \
+             procedure again. The database has no search_path of its own now.",
+        )
+}
+
 /// Waits until the sessions have ended that are there now: the path of the database is not theirs.
 fn wait_for_others(procedure: &Procedure) {
     let mut before = sessions();
     if !before.is_empty() {
         notice(
-            format!("waiting for {} sessions to end, which began before the search_path was set", before.len()),
-            &format!("Their processes: {}.", listed(before.iter(), "others")),
+            format!(
+                "waiting for {} sessions and prepared transactions to end, which began before the search_path was set",
+                before.len()
+            ),
+            &format!("They are: {}.", listed(before.iter(), "others")),
         );
     }
     while !before.is_empty() {
