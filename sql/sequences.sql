@@ -266,7 +266,7 @@ CREATE VIEW flake_sequence_faults AS
         UNION ALL
         SELECT '3600'::pg_catalog.oid, d.oid, d.dictnamespace, d.dictowner, d.dictname, ''::pg_catalog.text FROM pg_catalog.pg_ts_dict d
     ), adopted(sequence, code) AS (
-        -- What is left of a range that somebody has opened shows the code, too.
+        -- A range that somebody has opened may still have the code in one of its bounds.
         SELECT s.seqrelid, c.code FROM pg_catalog.pg_sequence s CROSS JOIN LATERAL (
             SELECT pg_catalog.min(b.bound) FROM ROWS FROM (pg_catalog.unnest(ARRAY[
                 s.seqstart, s.seqmax, s.seqmin OPERATOR(pg_catalog.+) '1'::pg_catalog.int8])) b(bound)
