@@ -119,6 +119,13 @@ def test_a_schema_in_which_others_create_is_refused(db, kind):
     assert detail in refusal(db)
 
 
+def test_an_unsafe_path_is_refused_before_it_is_set(server, db):
+    """Afterwards, the call would wait for this session."""
+    db.execute("GRANT CREATE ON SCHEMA public TO PUBLIC; SET statement_timeout = '20s'")
+    with server.session(dbname="test"):
+        assert "Role PUBLIC may create" in refusal(db)
+
+
 def test_the_owner_of_the_database_may_create(server, db):
     """And roles that may become its owner. Another role cannot rename a table."""
     db.execute("""ALTER DATABASE test OWNER TO keeper; GRANT keeper TO reader; GRANT CREATE ON SCHEMA public TO keeper, reader;

@@ -19,7 +19,7 @@ from test_pasted import ORDERED, in_matrix, pasted
 from test_recipes import PAGE, recipe
 from waiting import Background, wait_until
 
-CREATE, TRANSACTION, _, LAG = recipe("A consumer")
+CREATE, TRANSACTION, _, LAG = recipe("A consumer in two lines")
 TAKE = re.search(r"^SELECT .*;$", TRANSACTION, re.M)[0]
 OUTBOX = re.search(r"^CREATE TABLE outbox .*;$", PAGE.read_text(), re.M)[0]
 WRITES = f"""
