@@ -92,6 +92,8 @@ def test_a_layout_that_is_gone_makes_nothing(db):
     assert state(db, IS_ID) == "22023"
     db.execute("DISCARD ALL")
     assert state(db, IS_ID) == "22023" and state(db, "SELECT nextval('orders_id_seq')") == "2200H"
+    assert state(db, "CALL flake_release('orders')") == "55000"
+    db.execute("CALL flake_release('orders', 11)")
 
 
 # Where it goes.

@@ -85,10 +85,18 @@ fn code(sequence: &Sequence) -> i64 {
 
 /// Returns a number above all IDs of a locked sequence: the first of the tick after the next ID.
 fn above(sequence: &Sequence, code: i64) -> i64 {
-    let layout = registry::layout(sequence.oid, code).or_raise();
+    let layout = registry::layout(sequence.oid, code).unwrap_or_else(|_| no_layout(sequence).raise());
     let id = next_id(&LAYOUTS, LayoutSource::by_name(layout.name().as_bytes()), random).or_raise();
     let tick = layout.tick_of(id).or_raise();
     layout.min_at(layout.start_of(tick + 1)).or_raise() as i64
+}
+
+fn no_layout(sequence: &Sequence) -> Error {
+    unreleasable(sequence)
+        .detail(
+            "The database does not have its layout, so it is not known above which IDs the sequence has to continue.",
+        )
+        .hint("Name the number to continue with: CALL flake_release(…, next => …).")
 }
 
 fn no_room(sequence: &Sequence) -> Error {
