@@ -150,7 +150,8 @@ impl Sequence {
         })
     }
 
-    /// Locks the sequence, so that nobody gets a number of it until the end of the transaction. What was read before may have changed.
+    /// Locks the sequence, so that no other session gets a number of it until the end of the transaction. The caller reads it again:
+    /// it may have changed.
     pub fn lock(&self) {
         if !self.is_allowed {
             Error::of(

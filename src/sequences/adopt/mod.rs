@@ -146,7 +146,7 @@ fn under_lock(
 ) -> Result<Vec<u8>, SpiError> {
     run(client, [b"LOCK TABLE ", table, b" IN ACCESS EXCLUSIVE MODE"].concat())?;
     let (_, feed) = adoptable_key(client, relation, layout)?;
-    // Whoever has used the sequence without the table may still get numbers of it.
+    // A session that has used the sequence without the table may still get numbers of it.
     feed.sequence.lock();
     let (key, feed) = adoptable_key(client, relation, layout)?;
     prove(client, &key, layout, false)?;
