@@ -1,7 +1,7 @@
 //! PostgreSQL's sequences: their parameters, their owners, and PostgreSQL's own functions.
 #![allow(unsafe_code, reason = "reads the catalog and calls PostgreSQL's functions of sequences")]
 
-use std::ffi::{CStr, c_char};
+use std::ffi::{CStr, CString, c_char};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use pgrx::pg_guard;
@@ -82,6 +82,36 @@ pub fn lock(sequence: Oid) {
         pg_sys::CurrentResourceOwner = pg_sys::TopTransactionResourceOwner;
         pg_sys::LockRelationOid(sequence, pg_sys::RowExclusiveLock as pg_sys::LOCKMODE);
         pg_sys::CurrentResourceOwner = own;
+    }
+}
+
+/// Locks a sequence, so that no other transaction uses it until this one ends. The caller must own the sequence.
+pub fn lock_alone(sequence: Oid) {
+    // SAFETY: it may wait, and be canceled.
+    unsafe { pg_sys::LockRelationOid(sequence, pg_sys::AccessExclusiveLock as pg_sys::LOCKMODE) }
+}
+
+/// Where a relation is in the catalog, whatever name its schema has.
+pub struct Place {
+    schema: Oid,
+    name: CString,
+}
+
+impl Place {
+    /// Returns the place of a relation that exists.
+    pub fn of(relation: Oid) -> Option<Self> {
+        // SAFETY: it looks the relation up in the catalog; its name is a C string or null.
+        unsafe {
+            let name = pg_sys::get_rel_name(relation).as_ref().map(|name| CStr::from_ptr(name).to_owned())?;
+            Some(Self { schema: pg_sys::get_rel_namespace(relation), name })
+        }
+    }
+
+    /// Returns the relation that is there.
+    pub fn relation(&self) -> Option<Oid> {
+        // SAFETY: it looks the name up in the catalog.
+        let found = unsafe { pg_sys::get_relname_relid(self.name.as_ptr(), self.schema) };
+        (found != Oid::INVALID).then_some(found)
     }
 }
 

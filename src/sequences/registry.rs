@@ -13,7 +13,9 @@ use crate::postgres::sequence::{self, Parameters};
 
 /// Returns the code of the layout by which a sequence was adopted, if it was.
 pub fn code(parameters: &Parameters) -> Option<i64> {
-    code_of_start(parameters.start)
+    // If one of the three numbers was changed, the other two tell the code.
+    let Parameters { start, min, max, .. } = *parameters;
+    code_of_start(if max.wrapping_sub(1) == min { max } else { start })
 }
 
 /// Returns the least and the greatest number of an adopted sequence. It starts at the greatest.
@@ -26,6 +28,7 @@ pub fn require_closed(sequence: Oid, parameters: &Parameters, code: i64) -> Resu
     let [min, max] = range(code);
     if parameters.min == min
         && parameters.max == max
+        && parameters.start == max
         && parameters.increment > 0
         && parameters.cache == 1
         && !parameters.cycles

@@ -35,6 +35,7 @@ def adopted(db):
 
 @pytest.mark.parametrize("change", [
     "CYCLE", "NO MAXVALUE", "MAXVALUE -1", "INCREMENT -1", "CACHE 20", "MINVALUE -9007199254740993 CYCLE RESTART",
+    f"START {-code('twitter') - 1}",
 ])  # fmt: skip
 def test_a_sequence_that_was_opened_makes_nothing(adopted, change):
     adopted.execute(f"ALTER SEQUENCE orders_id_seq {change}")
@@ -91,6 +92,8 @@ def test_a_layout_that_is_gone_makes_nothing(db):
     assert state(db, IS_ID) == "22023"
     db.execute("DISCARD ALL")
     assert state(db, IS_ID) == "22023" and state(db, "SELECT nextval('orders_id_seq')") == "2200H"
+    assert state(db, "CALL flake_release('orders')") == "55000"
+    db.execute("CALL flake_release('orders', 11)")
 
 
 # Where it goes.
@@ -263,6 +266,7 @@ def test_a_hostile_path_changes_nothing(db):
         CREATE FUNCTION evil.setval(regclass, bigint, boolean) RETURNS bigint LANGUAGE sql AS 'SELECT evil.boom()';
         CREATE FUNCTION evil.same(oid, oid) RETURNS boolean LANGUAGE sql AS 'SELECT evil.boom() = 1';
         CREATE OPERATOR evil.= (LEFTARG = oid, RIGHTARG = oid, FUNCTION = evil.same);
+        CREATE DOMAIN evil."char" AS pg_catalog."char" CHECK (evil.boom() = 1);
         CREATE DOMAIN evil.regclass AS text; CREATE DOMAIN evil.int8 AS text; CREATE TABLE evil.pg_class (oid oid);
         RESET ROLE; SET search_path = evil, public, pg_catalog""")
     undo = adopt(db)
@@ -271,6 +275,8 @@ def test_a_hostile_path_changes_nothing(db):
     assert is_closed(db)
     db.execute("SET search_path = evil, public, pg_catalog")
     db.execute(undo)
+    one(db, "CALL flake_adopt_schema('public', 'twitter')")
+    db.execute("CALL flake_release('orders', 11)")
     db.execute("SET search_path = public")
     assert one(db, "INSERT INTO orders (v) VALUES (1) RETURNING id") == (11,)
 

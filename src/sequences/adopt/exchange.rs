@@ -3,12 +3,19 @@
 //! An identity column's sequence ends with the identity. The other sequences are exchanged as well, because a session that has used one
 //! remembers its last number: PostgreSQL's currval() would return that instead of the key. The new sequence has another OID, so
 //! currval() raises an error.
+//!
+//! A name may lead to something else by then, because somebody has renamed a schema. So each statement is necessary, and what it had to
+//! change is looked at afterwards, by OID.
 
+use pgrx::pg_sys::Oid;
 use pgrx::spi::{SpiClient, SpiError};
 
-use super::feed::{Feed, Sequence};
-use crate::functions::convert_table::key::Key;
+use super::feed::{Feed, Grant, Sequence};
+use super::key_and_feed;
+use crate::error::Error;
+use crate::functions::convert_table::key::{Key, NOT_READY};
 use crate::functions::convert_table::statements::run;
+use crate::postgres::encoding::to_utf8_lossy;
 use crate::sequences::registry;
 
 /// A kind of new sequence.
@@ -65,7 +72,12 @@ pub fn of_key(client: &mut SpiClient<'_>, key: &Key, feed: &Feed, new: &New) -> 
         let call = [b" SET DEFAULT ", schema, b".nextval(", &old.literal, b"::pg_catalog.regclass)"];
         run(client, [&column[..], &call.concat()].concat())?;
     }
-    finish(client, old, new)
+    let made = finish(client, old, new)?;
+    let (_, fed) = key_and_feed(client, key.oid)?;
+    if fed.sequence.oid != made || fed.is_owned != (feed.is_owned || matches!(new, New::Identity(_))) {
+        led_elsewhere(old).raise();
+    }
+    Ok(())
 }
 
 /// Makes another sequence in the place of one that no column uses.
@@ -73,7 +85,7 @@ pub fn alone(client: &mut SpiClient<'_>, old: &Sequence, new: &New) -> Result<()
     run(client, [b"DROP SEQUENCE ", &old.name[..]].concat())?;
     let increment = format!(" INCREMENT BY {} {}", old.parameters.increment, new.options()).into_bytes();
     create(client, old, &increment)?;
-    finish(client, old, new)
+    finish(client, old, new).map(drop)
 }
 
 fn create(client: &mut SpiClient<'_>, old: &Sequence, options: &[u8]) -> Result<(), SpiError> {
@@ -85,16 +97,40 @@ fn create(client: &mut SpiClient<'_>, old: &Sequence, options: &[u8]) -> Result<
     Ok(())
 }
 
-/// Gives the sequence its place, its comment and its privileges.
-fn finish(client: &mut SpiClient<'_>, old: &Sequence, new: &New) -> Result<(), SpiError> {
+/// Gives the new sequence its place, its comment and its privileges. Returns its OID. Raises an error if a name has led elsewhere.
+fn finish(client: &mut SpiClient<'_>, old: &Sequence, new: &New) -> Result<Oid, SpiError> {
+    let oid = old.place.relation().filter(|&oid| oid != old.oid).unwrap_or_else(|| led_elsewhere(old).raise());
     let (place, is_called) = new.place();
-    let set = format!("::pg_catalog.regclass, {place}, {is_called})").into_bytes();
-    run(client, [b"SELECT pg_catalog.setval(", &old.literal[..], &set].concat())?;
+    let set = format!("SELECT pg_catalog.setval('{}'::pg_catalog.regclass, {place}, {is_called})", oid.to_u32());
+    run(client, set.into_bytes())?;
     if let Some(comment) = &old.comment {
         run(client, [b"COMMENT ON SEQUENCE ", &old.name[..], b" IS ", comment].concat())?;
     }
-    for grant in &old.grants {
-        run(client, grant.clone())?;
+    // The default privileges may have given it others, also to its owner.
+    let made = Sequence::of(client, oid)?;
+    let role = |grant: &Grant| grant.role.clone().unwrap_or_else(|| made.owner.clone());
+    for grant in made.grants.difference(&old.grants) {
+        let revoke = [b"REVOKE ", &grant.privilege[..], b" ON SEQUENCE ", &old.name, b" FROM ", &role(grant)];
+        run(client, revoke.concat())?;
     }
-    Ok(())
+    for grant in old.grants.difference(&made.grants) {
+        let give = [b"GRANT ", &grant.privilege[..], b" ON SEQUENCE ", &old.name, b" TO ", &role(grant), &grant.option];
+        run(client, give.concat())?;
+    }
+    let made = Sequence::of(client, oid)?;
+    let is_whole = (&made.comment, &made.grants) == (&old.comment, &old.grants)
+        && (made.owner == old.owner || matches!(new, New::Identity(_)));
+    if !is_whole {
+        led_elsewhere(old).raise();
+    }
+    Ok(oid)
+}
+
+fn led_elsewhere(old: &Sequence) -> Error {
+    Error::of(NOT_READY, format!("could not exchange sequence {}", to_utf8_lossy(&old.name)))
+        .detail(
+            "A table, a sequence or a schema was renamed meanwhile, or an event trigger has changed the new sequence. Nothing has been \
+             changed.",
+        )
+        .hint("Call the procedure again.")
 }

@@ -1,15 +1,17 @@
 //! The sequence that feeds a column, read from the catalog, and the reasons why it cannot be adopted.
 
+use std::collections::BTreeSet;
 use std::str::FromStr;
 
+use pgrx::PgSqlErrorCode::ERRCODE_INSUFFICIENT_PRIVILEGE;
 use pgrx::pg_sys::Oid;
 use pgrx::spi::{SpiClient, SpiError};
 
-use crate::error::listed;
+use crate::error::{Error, listed};
 use crate::functions::convert_table::key::{Key, MEMBERS, NOT_READY, unadoptable};
-use crate::functions::convert_table::statements::{names, qualified, rows};
+use crate::functions::convert_table::statements::{Texts, names, qualified, rows};
 use crate::postgres::encoding::{shortened, to_utf8_lossy};
-use crate::postgres::sequence::{self, Parameters};
+use crate::postgres::sequence::{self, Parameters, Place};
 
 /// The sequences of the column ($1, $2): its identity's, or those that its default uses. For each, whether the column owns it.
 const FEEDS: &str = "
@@ -31,7 +33,8 @@ const FEEDS: &str = "
     JOIN pg_catalog.pg_sequence s ON s.seqrelid OPERATOR(pg_catalog.=) d.refobjid
     WHERE e.adrelid OPERATOR(pg_catalog.=) $1 AND e.adnum OPERATOR(pg_catalog.=) $2";
 
-/// The name of sequence $1, its owner, whether the owner is the current role, its comment, and whether it is unlogged.
+/// The name of sequence $1, its owner, whether the owner is the current role, its comment, whether it is unlogged, whether it is temporary,
+/// the name as a literal, and whether the current role has the privileges of the owner.
 const SEQUENCE: &str = "
     SELECT ARRAY[c.oid::pg_catalog.regclass::pg_catalog.text,
         pg_catalog.quote_ident(pg_catalog.pg_get_userbyid(c.relowner)),
@@ -39,16 +42,19 @@ const SEQUENCE: &str = "
         pg_catalog.quote_literal(pg_catalog.obj_description(c.oid, 'pg_class')),
         (c.relpersistence OPERATOR(pg_catalog.=) 'u'::\"char\")::pg_catalog.text,
         (c.relpersistence OPERATOR(pg_catalog.=) 't'::\"char\")::pg_catalog.text,
-        pg_catalog.quote_literal(c.oid::pg_catalog.regclass::pg_catalog.text)]
+        pg_catalog.quote_literal(c.oid::pg_catalog.regclass::pg_catalog.text),
+        pg_catalog.pg_has_role(c.relowner, 'USAGE')::pg_catalog.text]
     FROM pg_catalog.pg_class c WHERE c.oid OPERATOR(pg_catalog.=) $1";
 
-/// The statements that grant the privileges on sequence $1.
+/// The privileges on sequence $1: for each, the role, or NULL for the owner, and whether the role may grant it.
 const GRANTS: &str = "
-    SELECT ARRAY[pg_catalog.concat('GRANT ', a.privilege_type, ' ON SEQUENCE ', c.oid::pg_catalog.regclass, ' TO ',
-        CASE a.grantee WHEN 0::pg_catalog.oid THEN 'PUBLIC' ELSE pg_catalog.quote_ident(pg_catalog.pg_get_userbyid(a.grantee)) END,
-        CASE WHEN a.is_grantable THEN ' WITH GRANT OPTION' END)]
-    FROM pg_catalog.pg_class c CROSS JOIN LATERAL pg_catalog.aclexplode(c.relacl) a
-    WHERE c.oid OPERATOR(pg_catalog.=) $1 AND a.grantee OPERATOR(pg_catalog.<>) c.relowner";
+    SELECT ARRAY[a.privilege_type, CASE
+            WHEN a.grantee OPERATOR(pg_catalog.=) 0::pg_catalog.oid THEN 'PUBLIC'
+            WHEN a.grantee OPERATOR(pg_catalog.<>) c.relowner THEN pg_catalog.quote_ident(pg_catalog.pg_get_userbyid(a.grantee))
+        END, CASE WHEN pg_catalog.bool_or(a.is_grantable) THEN ' WITH GRANT OPTION' END]
+    FROM pg_catalog.pg_class c
+    CROSS JOIN LATERAL pg_catalog.aclexplode(coalesce(c.relacl, pg_catalog.acldefault('s', c.relowner))) a
+    WHERE c.oid OPERATOR(pg_catalog.=) $1 GROUP BY a.privilege_type, a.grantee, c.relowner";
 
 /// The objects that would be lost with sequence $3, other than the defaults of the column ($1, $2) in all tables that are adopted together.
 const DEPENDENTS: &str = "
@@ -63,9 +69,26 @@ const DEPENDENTS: &str = "
     WHERE d.classid OPERATOR(pg_catalog.=) 'pg_catalog.pg_class'::pg_catalog.regclass
       AND d.objid OPERATOR(pg_catalog.=) $3 AND d.deptype OPERATOR(pg_catalog.=) 'e'::\"char\"";
 
+/// A privilege on a sequence that a role has.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+pub struct Grant {
+    pub privilege: Vec<u8>,
+    /// The role, unless it is the owner.
+    pub role: Option<Vec<u8>>,
+    pub option: Vec<u8>,
+}
+
+impl Grant {
+    fn of(row: &Texts) -> Option<Self> {
+        let [privilege, role, option] = &row[..] else { return None };
+        Some(Self { privilege: privilege.clone()?, role: role.clone(), option: option.clone().unwrap_or_default() })
+    }
+}
+
 /// A sequence, as statements name it and make it again.
 pub struct Sequence {
     pub oid: Oid,
+    pub place: Place,
     pub name: Vec<u8>,
     /// The name as a literal.
     pub literal: Vec<u8>,
@@ -73,7 +96,9 @@ pub struct Sequence {
     pub is_own: bool,
     pub comment: Option<Vec<u8>>,
     pub is_unlogged: bool,
-    pub grants: Vec<Vec<u8>>,
+    pub grants: BTreeSet<Grant>,
+    /// Whether the current role has the privileges of the owner.
+    is_allowed: bool,
     pub parameters: Parameters,
 }
 
@@ -83,10 +108,20 @@ impl Sequence {
         let found = qualified(|| rows(client, SEQUENCE, &[oid.into()]))?;
         let (
             Some(
-                [Some(name), Some(owner), Some(is_own), comment, Some(is_unlogged), Some(is_temporary), Some(literal)],
+                [
+                    Some(name),
+                    Some(owner),
+                    Some(is_own),
+                    comment,
+                    Some(is_unlogged),
+                    Some(is_temporary),
+                    Some(literal),
+                    Some(is_allowed),
+                ],
             ),
             Some(parameters),
-        ) = (found.first().map(|row| &row[..]), sequence::parameters(oid))
+            Some(place),
+        ) = (found.first().map(|row| &row[..]), sequence::parameters(oid), Place::of(oid))
         else {
             unadoptable(&format!("with OID {}", oid.to_u32()), NOT_READY)
                 .detail("There is no sequence of this OID.")
@@ -102,15 +137,32 @@ impl Sequence {
         let grants = qualified(|| rows(client, GRANTS, &[oid.into()]))?;
         Ok(Self {
             oid,
+            place,
             name: name.clone(),
             literal: literal.clone(),
             owner: owner.clone(),
             is_own: is_own == b"true",
             comment: comment.clone(),
             is_unlogged: is_unlogged == b"true",
-            grants: grants.into_iter().flatten().flatten().collect(),
+            grants: grants.iter().filter_map(Grant::of).collect(),
+            is_allowed: is_allowed == b"true",
             parameters,
         })
+    }
+
+    /// Locks the sequence, so that no other session gets a number of it until the end of the transaction. The caller reads it again:
+    /// it may have changed.
+    pub fn lock(&self) {
+        if !self.is_allowed {
+            Error::of(
+                ERRCODE_INSUFFICIENT_PRIVILEGE,
+                format!("must be owner of sequence {}", to_utf8_lossy(&self.name)),
+            )
+            .detail("A sequence is replaced by another one, which only its owner can do.")
+            .hint("Call the procedure as a role that has the privileges of the owner.")
+            .raise();
+        }
+        sequence::lock_alone(self.oid);
     }
 
     /// Raises an error if something other than a key uses the sequence.
@@ -144,7 +196,7 @@ impl Feed {
     /// Returns the sequence that feeds a key. Raises an error if there is none, or more than one.
     pub fn of(client: &mut SpiClient<'_>, key: &Key) -> Result<Self, SpiError> {
         let table = to_utf8_lossy(&key.table).into_owned();
-        let found = rows(client, FEEDS, &[key.oid.into(), i32::from(key.number).into()])?;
+        let found = qualified(|| rows(client, FEEDS, &[key.oid.into(), i32::from(key.number).into()]))?;
         let [feed] = &found[..] else {
             unadoptable(&table, NOT_READY)
                 .detail(format!(

@@ -145,17 +145,34 @@ fn under_lock(
     layout: &Layout,
 ) -> Result<Vec<u8>, SpiError> {
     run(client, [b"LOCK TABLE ", table, b" IN ACCESS EXCLUSIVE MODE"].concat())?;
+    let (_, feed) = adoptable_key(client, relation, layout)?;
+    // A session that has used the sequence without the table may still get numbers of it.
+    feed.sequence.lock();
     let (key, feed) = adoptable_key(client, relation, layout)?;
     prove(client, &key, layout, false)?;
     let undo = undo(&key.table, &feed.sequence, key.is_identity);
     exchange::of_key(client, &key, &feed, &New::Closed(sequence_code(layout.name())))?;
-    let (_, feed) = key_and_feed(client, relation)?;
-    require_adopted(&feed.sequence, layout);
     Ok(undo)
 }
 
-/// Adopts a sequence that no column uses: an application calls nextval of it.
+/// Adopts a sequence that no column uses: an application calls nextval of it. Returns the statement that undoes it, or None if a lock is
+/// in the way.
 fn adopt_alone(client: &mut SpiClient<'_>, oid: pg_sys::Oid, layout: &Layout) -> Result<Option<Vec<u8>>, SpiError> {
+    adoptable_alone(client, oid, layout)?;
+    unless_locked(patience(), || {
+        Spi::connect_mut(|client| {
+            Sequence::of(client, oid)?.lock();
+            let old = adoptable_alone(client, oid, layout)?;
+            let undo = undo(&old.name, &old, false);
+            exchange::alone(client, &old, &New::Closed(sequence_code(layout.name())))?;
+            Ok(undo)
+        })
+    })
+    .transpose()
+}
+
+/// Returns a sequence that no column uses, if it can be adopted.
+fn adoptable_alone(client: &mut SpiClient<'_>, oid: pg_sys::Oid, layout: &Layout) -> Result<Sequence, SpiError> {
     let old = Sequence::of(client, oid)?;
     require_native(&old, layout);
     old.require_unused(client, None)?;
@@ -166,15 +183,7 @@ fn adopt_alone(client: &mut SpiClient<'_>, oid: pg_sys::Oid, layout: &Layout) ->
             .hint("Name the table instead of the sequence.")
             .raise();
     }
-    unless_locked(patience(), || {
-        Spi::connect_mut(|client| {
-            let old = Sequence::of(client, oid)?;
-            let undo = undo(&old.name, &old, false);
-            exchange::alone(client, &old, &New::Closed(sequence_code(layout.name())))?;
-            Ok(undo)
-        })
-    })
-    .transpose()
+    Ok(old)
 }
 
 /// Returns the key of a table and the sequence that feeds it.
@@ -244,17 +253,6 @@ fn with_room(increment: i64) -> String {
         (Some(long), Some(short)) => {
             format!("A layout that keeps them free: {long} One of 53 bits, until 2038: {short} ")
         }
-    }
-}
-
-/// Raises an error if the names of the statements have led to another table or sequence, which somebody has renamed meanwhile.
-fn require_adopted(sequence: &Sequence, layout: &Layout) {
-    let is_it = registry::code(&sequence.parameters) == Some(sequence_code(layout.name()));
-    if !is_it {
-        unadoptable(&to_utf8_lossy(&sequence.name), NOT_READY)
-            .detail("A table, a sequence or a schema was renamed meanwhile.")
-            .hint("Call flake_adopt again.")
-            .raise();
     }
 }
 

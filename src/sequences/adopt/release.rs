@@ -1,7 +1,7 @@
 //! flake_release: lets an adopted sequence count again.
 //!
-//! The numbers of IDs that were made meanwhile stay. Without a number to continue with, the sequence counts on from the greatest key, so
-//! no key is made twice.
+//! The numbers of IDs that were made meanwhile stay. Without a number to continue with, the sequence counts on above them and above the
+//! greatest key, so no key is made twice, also if it was asked for and is inserted later.
 #![allow(unsafe_code, reason = "an entry point")]
 
 use pgrx::prelude::*;
@@ -10,7 +10,7 @@ use pgrx::spi::SpiError;
 use super::exchange::{self, New};
 use super::feed::Sequence;
 use super::{key_and_feed, patience, persistently};
-use crate::error::{Error, Undetailed};
+use crate::error::{Error, OrRaise, Undetailed};
 use crate::functions::convert_table::key::NOT_READY;
 use crate::functions::convert_table::statements::run;
 use crate::functions::null_argument;
@@ -18,9 +18,13 @@ use crate::postgres::encoding::to_utf8_lossy;
 use crate::postgres::entry_point::entry_point;
 use crate::postgres::guard::guarded;
 use crate::postgres::procedure::Procedure;
+use crate::postgres::random::random;
 use crate::postgres::transaction::unless_locked;
 use crate::postgres::{recovery, sequence};
 use crate::sequences::registry;
+use crate::session::layout_source::LayoutSource;
+use crate::session::next_id;
+use crate::session::stores::LAYOUTS;
 
 entry_point!(flake_release(relation: pg_sys::Oid, next: i64, as_identity: bool), |call| {
     // SAFETY: nothing is borrowed that an error could leave borrowed.
@@ -46,18 +50,25 @@ fn release(relation: pg_sys::Oid, next: Option<i64>, as_identity: bool) -> Optio
     let act = || {
         Spi::connect_mut(|client| {
             if sequence::parameters(relation).is_some() {
+                Sequence::of(client, relation)?.lock();
                 let old = Sequence::of(client, relation)?;
-                require_adopted(&old);
-                let next = next.unwrap_or_else(|| no_table(&old).raise());
+                let code = code(&old);
+                let next = next.unwrap_or_else(|| above(&old, code));
                 return exchange::alone(client, &old, &New::Open(next));
             }
             // The table's name for the lock; what is read under it counts.
             let (key, _) = key_and_feed(client, relation)?;
             run(client, [b"LOCK TABLE ", &key.table[..], b" IN ACCESS EXCLUSIVE MODE"].concat())?;
+            key_and_feed(client, relation)?.1.sequence.lock();
             let (key, feed) = key_and_feed(client, relation)?;
-            require_adopted(&feed.sequence);
-            let above = || key.greatest_from(i64::MIN).map_or(Some(1), |greatest| greatest.max(0).checked_add(1));
-            let next = next.or_else(above).unwrap_or_else(|| no_room(&feed.sequence).raise());
+            let code = code(&feed.sequence);
+            let next = next.unwrap_or_else(|| {
+                let above = above(&feed.sequence, code);
+                let greatest = key.greatest_from(above);
+                greatest
+                    .map_or(Some(above), |greatest| greatest.checked_add(1))
+                    .unwrap_or_else(|| no_room(&feed.sequence).raise())
+            });
             let new = if as_identity { New::Identity(next) } else { New::Open(next) };
             exchange::of_key(client, &key, &feed, &new)?;
             Ok::<_, SpiError>(())
@@ -67,15 +78,24 @@ fn release(relation: pg_sys::Oid, next: Option<i64>, as_identity: bool) -> Optio
     unless_locked(patience(), act)
 }
 
-fn require_adopted(sequence: &Sequence) {
-    if registry::code(&sequence.parameters).is_none() {
-        unreleasable(sequence).detail("It was not adopted.").raise();
-    }
+/// Returns the code of the layout by which a sequence was adopted.
+fn code(sequence: &Sequence) -> i64 {
+    registry::code(&sequence.parameters).unwrap_or_else(|| unreleasable(sequence).detail("It was not adopted.").raise())
 }
 
-fn no_table(sequence: &Sequence) -> Error {
+/// Returns a number above all IDs of a locked sequence: the first of the tick after the next ID.
+fn above(sequence: &Sequence, code: i64) -> i64 {
+    let layout = registry::layout(sequence.oid, code).unwrap_or_else(|_| no_layout(sequence).raise());
+    let id = next_id(&LAYOUTS, LayoutSource::by_name(layout.name().as_bytes()), random).or_raise();
+    let tick = layout.tick_of(id).or_raise();
+    layout.min_at(layout.start_of(tick + 1)).or_raise() as i64
+}
+
+fn no_layout(sequence: &Sequence) -> Error {
     unreleasable(sequence)
-        .detail("No column uses the sequence, so it is not known above which keys it has to continue.")
+        .detail(
+            "The database does not have its layout, so it is not known above which IDs the sequence has to continue.",
+        )
         .hint("Name the number to continue with: CALL flake_release(…, next => …).")
 }
 
