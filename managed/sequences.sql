@@ -189,7 +189,8 @@ BEGIN
         RAISE 'sequence "%" was not adopted', place USING ERRCODE = '55000', DETAIL = 'Its start is not the code of a layout.',
             HINT = 'Only a sequence that flake_adopt has adopted can be released.';
     END IF;
-    next := COALESCE(next, GREATEST(key.top, 0) + 1);
+    -- Sessions may still insert IDs that they have asked for. They are below one that is made now.
+    next := COALESCE(next, GREATEST(key.top, flake.first_id(flake.adopted(key.sequence))) + 1);
     IF as_identity THEN
         EXECUTE format('ALTER TABLE %s ALTER %I DROP DEFAULT', relation, key.name);
         EXECUTE format('DROP SEQUENCE %s', place);
