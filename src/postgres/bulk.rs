@@ -6,7 +6,7 @@
 #![allow(unsafe_code, reason = "reads PostgreSQL's memory contexts, portals and plans")]
 
 use std::ffi::{CStr, c_char, c_void};
-use std::ptr;
+use std::{ptr, slice};
 
 use pgrx::pg_sys::{self, NodeTag, Oid};
 use pgrx::{PgList, is_a};
@@ -66,16 +66,12 @@ impl Calls {
                 return false;
             }
             let copy = &*statement.cast::<pg_sys::CopyStmt>();
-            let (missing, none) = (pg_sys::RVROption::RVR_MISSING_OK, pg_sys::NoLock as pg_sys::LOCKMODE);
-            copy.whereClause.is_null()
-                && !copy.relation.is_null()
-                && self.alone_in_table(pg_sys::RangeVarGetRelidExtended(
-                    copy.relation,
-                    none,
-                    missing,
-                    None,
-                    ptr::null_mut(),
-                ))
+            if copy.relation.is_null() || !copy.whereClause.is_null() {
+                return false;
+            }
+            let (missing, lock) = (pg_sys::RVROption::RVR_MISSING_OK, pg_sys::NoLock as pg_sys::LOCKMODE);
+            let table = pg_sys::RangeVarGetRelidExtended(copy.relation, lock, missing, None, ptr::null_mut());
+            table != Oid::INVALID && self.alone_in_table(table)
         }
     }
 
@@ -101,19 +97,17 @@ impl Calls {
 
     /// Looks at a table into which rows are inserted: at triggers of users, and at whatever is evaluated for each row.
     unsafe fn alone_in_table(&self, table: Oid) -> bool {
-        if table == Oid::INVALID {
-            return false;
-        }
         // SAFETY: the table is locked; its cache entry is there until it is closed.
         unsafe {
             let relation = pg_sys::table_open(table, pg_sys::NoLock as pg_sys::LOCKMODE);
-            let (row, triggers) = (&*(*relation).rd_att, (*relation).trigdesc);
+            let (row, triggers) = (&*(*relation).rd_att, (*relation).trigdesc.as_ref());
+            let triggers =
+                triggers.map_or(&[][..], |all| slice::from_raw_parts(all.triggers, all.numtriggers as usize));
+            let is_of_user = |trigger: &pg_sys::Trigger| {
+                !trigger.tgisinternal && trigger.tgtype as u32 & pg_sys::TRIGGER_TYPE_INSERT != 0
+            };
             let is_plain = (*(*relation).rd_rel).relkind as u8 == pg_sys::RELKIND_RELATION
-                && triggers.as_ref().is_none_or(|all| {
-                    let all = std::slice::from_raw_parts(all.triggers, all.numtriggers as usize);
-                    all.iter()
-                        .all(|trigger| trigger.tgisinternal || trigger.tgtype as u32 & pg_sys::TRIGGER_TYPE_INSERT == 0)
-                })
+                && !triggers.iter().any(is_of_user)
                 && row.constr.as_ref().is_none_or(|own| {
                     (0..own.num_defval.into()).all(|n| self.alone_in_text((*own.defval.add(n)).adbin))
                         && (0..own.num_check.into()).all(|n| self.alone_in_text((*own.check.add(n)).ccbin))
@@ -135,17 +129,15 @@ impl Calls {
         if plan.is_null() {
             return true;
         }
-        let none = ptr::null_mut();
+        let (no_node, no_plan) = (ptr::null_mut(), ptr::null_mut());
         // SAFETY: the tag of a node tells its type.
         unsafe {
             let (own, below) = match (*plan).type_ {
-                NodeTag::T_Result => ((*plan.cast::<pg_sys::Result>()).resconstantqual, none),
-                NodeTag::T_FunctionScan => ((*plan.cast::<pg_sys::FunctionScan>()).functions.cast(), none),
-                NodeTag::T_ValuesScan => ((*plan.cast::<pg_sys::ValuesScan>()).values_lists.cast(), none),
-                NodeTag::T_SubqueryScan => (ptr::null_mut(), (*plan.cast::<pg_sys::SubqueryScan>()).subplan),
-                NodeTag::T_SeqScan | NodeTag::T_ProjectSet | NodeTag::T_Agg | NodeTag::T_Sort => {
-                    (ptr::null_mut(), none)
-                }
+                NodeTag::T_Result => ((*plan.cast::<pg_sys::Result>()).resconstantqual, no_plan),
+                NodeTag::T_FunctionScan => ((*plan.cast::<pg_sys::FunctionScan>()).functions.cast(), no_plan),
+                NodeTag::T_ValuesScan => ((*plan.cast::<pg_sys::ValuesScan>()).values_lists.cast(), no_plan),
+                NodeTag::T_SubqueryScan => (no_node, (*plan.cast::<pg_sys::SubqueryScan>()).subplan),
+                NodeTag::T_SeqScan | NodeTag::T_ProjectSet | NodeTag::T_Agg | NodeTag::T_Sort => (no_node, no_plan),
                 _ => return false,
             };
             [own, (*plan).targetlist.cast(), (*plan).qual.cast()].iter().all(|&node| self.alone_in_expression(node))
@@ -186,8 +178,7 @@ unsafe extern "C-unwind" fn step(node: Node, calls: *mut c_void) -> bool {
     unsafe {
         !node.is_null()
             && !(*calls.cast::<Calls>()).is_id(node)
-            && (is_a(node, NodeTag::T_NextValueExpr)
-                || is_a(node, NodeTag::T_CoerceToDomain)
+            && (is_a(node, NodeTag::T_CoerceToDomain)
                 || check_functions_in_node(node, is_volatile, calls)
                 || expression_tree_walker(node, step, calls))
     }
