@@ -1,8 +1,8 @@
 //! Which call sites of nextval belong to a statement that loads many rows, while nothing else can use a sequence or read lastval().
 //!
 //! Such a call site ends with the statement of a client, so whatever happens in it is over when the client sends the next one. A call
-//! site in a function may live longer: PL/pgSQL keeps it for the rest of the transaction. Whatever is not known here counts as able to
-//! read lastval().
+//! site in a function may live longer: PL/pgSQL keeps it for the rest of the transaction. A plan or a table of another kind counts as
+//! one that reads lastval().
 #![allow(unsafe_code, reason = "reads PostgreSQL's memory contexts, portals and plans")]
 
 use std::ffi::{CStr, c_char, c_void};
@@ -18,8 +18,8 @@ use super::same_schema::in_schema;
 
 type Node = *mut pg_sys::Node;
 
-/// Returns whether the call site of a call belongs to such a statement: one of a client, without a cursor. `of_own` says of which
-/// sequences nextval() of the extension makes IDs.
+/// Returns whether the call site of a call belongs to such a statement: one of a client, without a cursor. `of_own` says whether the
+/// session makes IDs for a sequence.
 pub fn is_in_bulk(call: Call, of_own: fn(Oid) -> bool) -> bool {
     // SAFETY: a call from a query has a call site, in a context that lives; names are C strings or null. The active portal, if there
     // is one, and its statements live as long as it runs.

@@ -41,13 +41,14 @@ def make(db, request):
 
 
 def load(db, statement):
-    if not statement.startswith(COPY):
-        return db.execute(statement)
-    with db.cursor() as cursor, cursor.copy(statement) as stream:
-        stream.write("".join(f"{n}\n" for n in range(100)))
+    if statement.startswith(COPY):
+        with db.cursor() as cursor, cursor.copy(statement) as stream:
+            stream.write("".join(f"{n}\n" for n in range(100)))
+    else:
+        db.execute(statement)
 
 
-# What uses a sequence beside the key.
+# The table or the statement uses another sequence.
 
 
 @pytest.mark.parametrize("statement", [INSERT, COPY, VALUES], ids=["insert", "copy", "values"])
@@ -74,7 +75,7 @@ def test_another_sequence_of_the_statement_leaves_lastval_right(make, other):
     assert one(db, LASTS) == one(db, "SELECT max(id), max(id) FROM t")
 
 
-# What reads lastval().
+# A trigger, an expression or a function reads lastval().
 
 FUNCTION = "CREATE FUNCTION f() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN {} END $$; CREATE TRIGGER r {} EXECUTE FUNCTION f()"
 NOTE = """CREATE FUNCTION note() RETURNS boolean LANGUAGE plpgsql AS $$
@@ -163,7 +164,7 @@ def test_a_conflict_reads_the_id(make):
     assert one(db, "SELECT count(DISTINCT l) FROM t") == (100,)
 
 
-# Where nothing reads it, it is shown for 64 IDs.
+# PostgreSQL's lastval() returns the 64th ID where nobody can read it.
 
 
 @pytest.mark.parametrize("statement", [INSERT, COPY, VALUES], ids=["insert", "copy", "values"])
