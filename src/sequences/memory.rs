@@ -61,6 +61,11 @@ pub fn known(sequence: Oid) -> Option<Known> {
     KNOWN.with_borrow(|known| known.get(&sequence.to_u32()).copied())
 }
 
+/// Returns whether the session makes IDs for a sequence, and nothing needs to be checked again.
+pub fn is_checked(sequence: Oid) -> bool {
+    known(sequence).is_some_and(|known| known.check == Check::now())
+}
+
 /// Remembers a sequence, and keeps its last ID.
 pub fn learn(sequence: Oid, code: i64, layout: &'static str, check: Check) {
     memory::require();

@@ -1,7 +1,7 @@
 //! nextval: an ID for an adopted sequence, and the next number of any other one.
 //!
-//! PostgreSQL's lastval() is kept right for the first IDs of a statement. That takes longer than to make an ID, and whoever loads many
-//! rows asks for the last key of none.
+//! PostgreSQL's lastval() is kept right. That takes longer than to make an ID, and whoever loads many rows asks for the last key of none.
+//! So a statement that loads many does it for the first ones only, if nothing in it can read lastval() or use another sequence.
 #![allow(unsafe_code, reason = "memory of the call site, and an entry point")]
 
 use pgrx::pg_sys::{self, Oid};
@@ -19,15 +19,18 @@ use crate::session::layout_source::LayoutSource;
 use crate::session::next_id;
 use crate::session::stores::{LAYOUTS, find};
 
-/// For how many IDs of a statement lastval() is kept right.
+/// For how many IDs of every statement lastval() is kept right.
 const SHOWN: u8 = 64;
 
 /// The memory of a call site.
-#[derive(Clone, Copy)]
-struct Site {
-    /// Whether the call site belongs to a statement that may load many rows.
-    is_bulk: bool,
-    calls: u8,
+#[derive(Clone, Copy, PartialEq)]
+enum Site {
+    /// It has made so many IDs.
+    Shown(u8),
+    /// It has made many, and belongs to a statement that loads many rows.
+    Bulk,
+    /// It has made many, and lastval() may be read after each of them.
+    Other,
 }
 
 entry_point!(flake_nextval(sequence: Oid), |call| {
@@ -43,7 +46,7 @@ entry_point!(flake_nextval(sequence: Oid), |call| {
 #[inline]
 unsafe fn of_bulk(call: Call, sequence: Oid) -> Option<i64> {
     // SAFETY: as the caller promises.
-    unsafe { call.cached::<Site>() }.filter(|site| site.calls >= SHOWN)?;
+    unsafe { call.cached::<Site>() }.filter(|site| *site == Site::Bulk)?;
     let known = memory::known(sequence).filter(|known| known.check == Check::now())?;
     let id = at_once(known.layout)?;
     memory::keep(sequence, id, None);
@@ -84,11 +87,13 @@ unsafe fn next(call: Call, sequence: Oid) -> i64 {
 unsafe fn is_shown(call: Call) -> bool {
     // SAFETY: as the caller promises.
     unsafe {
-        let site = call.cached().unwrap_or_else(|| Site { is_bulk: is_in_bulk(call), calls: 0 });
-        let is_shown = site.calls < SHOWN;
-        if is_shown {
-            call.cache(Site { calls: site.calls + u8::from(site.is_bulk), ..site });
-        }
-        is_shown
+        let site = match call.cached().unwrap_or(Site::Shown(0)) {
+            Site::Shown(SHOWN) if is_in_bulk(call, memory::is_checked) => Site::Bulk,
+            Site::Shown(SHOWN) => Site::Other,
+            Site::Shown(calls) => Site::Shown(calls + 1),
+            decided => return decided != Site::Bulk,
+        };
+        call.cache(site);
+        site != Site::Bulk
     }
 }

@@ -200,7 +200,7 @@ def test_a_privilege_that_is_taken_away_is_missed_at_once(adopted, server):
 
 def test_a_privilege_that_is_taken_away_is_missed_by_a_statement_that_runs(server, adopted):
     """Also after so many IDs that it looks at nothing else. It learns of the change when it locks something."""
-    adopted.execute("""CREATE FUNCTION wait(i int) RETURNS void LANGUAGE plpgsql AS $$
+    adopted.execute("""CREATE FUNCTION wait(i int) RETURNS void LANGUAGE plpgsql STABLE AS $$
         BEGIN IF i = 150 THEN PERFORM pg_advisory_xact_lock(1); PERFORM FROM pg_opfamily; END IF; END $$;
         GRANT USAGE ON SEQUENCE orders_id_seq TO app; SET ROLE app""")
     statement = "SELECT flake_sequences.nextval('orders_id_seq'), wait(i) FROM generate_series(1, 200) i"

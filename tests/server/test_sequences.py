@@ -54,7 +54,7 @@ def test_an_application_sees_no_difference_but_these(server, native):
 
 
 def test_without_the_path_there_are_errors_and_no_small_numbers(server, native):
-    """lastval() is right all the same, but after a statement with more than 64 IDs."""
+    """lastval() is right all the same, but after a statement with more than 64 IDs that could not read it."""
     found = database(server, "pathless", True)
     different = semantics.differences(native, found)
     wrong = [(line, after) for line, _, after in different[:-1] if after not in ERRORS and after != WANTED.get(line)]
