@@ -79,6 +79,7 @@ LISTED = {
     "src/sequences/adopt/release.rs": {"LOCK TABLE …": "a lock runs nothing"},
     "src/sequences/adopt/exchange.rs": {
         "ALTER TABLE …": "a default and an identity are changed, for which PostgreSQL looks at no row",
+        "FROM …": "a privilege is taken from a role",
     },
     "src/sequences/adopt/schema.rs": {
         "FROM …": "a view of the extension, with its schema",

@@ -10,8 +10,7 @@
 use pgrx::pg_sys::Oid;
 use pgrx::spi::{SpiClient, SpiError};
 
-use super::feed::{Feed, Grant, Sequence};
-use super::key_and_feed;
+use super::feed::{Feed, Grant, Sequence, key_and_feed};
 use crate::error::Error;
 use crate::functions::convert_table::key::{Key, NOT_READY};
 use crate::functions::convert_table::statements::run;

@@ -7,10 +7,12 @@ use pgrx::PgSqlErrorCode::ERRCODE_INSUFFICIENT_PRIVILEGE;
 use pgrx::pg_sys::Oid;
 use pgrx::spi::{SpiClient, SpiError};
 
-use crate::error::{Error, listed};
-use crate::functions::convert_table::key::{Key, MEMBERS, NOT_READY, unadoptable};
+use crate::error::{Error, OrRaise, listed};
+use crate::functions::convert_table::key::{Key, MEMBERS, NOT_READY, Purpose, unadoptable};
 use crate::functions::convert_table::statements::{Texts, names, qualified, rows};
+use crate::ledger;
 use crate::postgres::encoding::{shortened, to_utf8_lossy};
+use crate::postgres::extension;
 use crate::postgres::sequence::{self, Parameters, Place};
 
 /// The sequences of the column ($1, $2): its identity's, or those that its default uses. For each, whether the column owns it.
@@ -53,7 +55,7 @@ const GRANTS: &str = "
             WHEN a.grantee OPERATOR(pg_catalog.<>) c.relowner THEN pg_catalog.quote_ident(pg_catalog.pg_get_userbyid(a.grantee))
         END, CASE WHEN pg_catalog.bool_or(a.is_grantable) THEN ' WITH GRANT OPTION' END]
     FROM pg_catalog.pg_class c
-    CROSS JOIN LATERAL pg_catalog.aclexplode(coalesce(c.relacl, pg_catalog.acldefault('s', c.relowner))) a
+    CROSS JOIN LATERAL pg_catalog.aclexplode(COALESCE(c.relacl, pg_catalog.acldefault('s', c.relowner))) a
     WHERE c.oid OPERATOR(pg_catalog.=) $1 GROUP BY a.privilege_type, a.grantee, c.relowner";
 
 /// The objects that would be lost with sequence $3, other than the defaults of the column ($1, $2) in all tables that are adopted together.
@@ -222,4 +224,12 @@ impl Feed {
         }
         Ok(Self { is_owned: text(1) == "true", sequence })
     }
+}
+
+/// Returns the key of a table and the sequence that feeds it.
+pub fn key_and_feed(client: &mut SpiClient<'_>, table: Oid) -> Result<(Key, Feed), SpiError> {
+    let flake = extension::find(c"flake").ok_or_else(ledger::no_page).or_raise();
+    let key = Key::of(client, table, flake, Purpose::Adopt)?;
+    let feed = Feed::of(client, &key)?;
+    Ok((key, feed))
 }

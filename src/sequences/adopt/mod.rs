@@ -17,7 +17,7 @@ use pgrx::prelude::*;
 use pgrx::spi::{SpiClient, SpiError};
 
 use self::exchange::New;
-use self::feed::{Feed, Sequence};
+use self::feed::{Feed, Sequence, key_and_feed};
 use super::registry;
 use crate::error::{Error, OrRaise, altered_type, listed};
 use crate::functions::convert_table::key::{Key, NOT_READY, Purpose, lookalikes, unadoptable};
@@ -25,7 +25,6 @@ use crate::functions::convert_table::proof::{check, prove, warn_of};
 use crate::functions::convert_table::statements::run;
 use crate::functions::null_argument;
 use crate::layouts::by_name;
-use crate::ledger;
 use crate::postgres::call::Text;
 use crate::postgres::encoding::to_utf8_lossy;
 use crate::postgres::entry_point::entry_point;
@@ -184,14 +183,6 @@ fn adoptable_alone(client: &mut SpiClient<'_>, oid: pg_sys::Oid, layout: &Layout
             .raise();
     }
     Ok(old)
-}
-
-/// Returns the key of a table and the sequence that feeds it.
-fn key_and_feed(client: &mut SpiClient<'_>, table: pg_sys::Oid) -> Result<(Key, Feed), SpiError> {
-    let flake = extension::find(c"flake").ok_or_else(ledger::no_page).or_raise();
-    let key = Key::of(client, table, flake, Purpose::Adopt)?;
-    let feed = Feed::of(client, &key)?;
-    Ok((key, feed))
 }
 
 /// The same, if the sequence can be adopted.

@@ -8,8 +8,8 @@ use pgrx::prelude::*;
 use pgrx::spi::SpiError;
 
 use super::exchange::{self, New};
-use super::feed::Sequence;
-use super::{key_and_feed, patience, persistently};
+use super::feed::{Sequence, key_and_feed};
+use super::{patience, persistently};
 use crate::error::{Error, OrRaise, Undetailed};
 use crate::functions::convert_table::key::NOT_READY;
 use crate::functions::convert_table::statements::run;
