@@ -91,10 +91,10 @@ DECLARE
 BEGIN
     SELECT a.attname, pg_get_serial_sequence(c.oid::regclass::text, a.attname), a.attidentity <> '', pg_get_expr(d.adbin, d.adrelid), CASE
             WHEN pg_get_userbyid(c.relowner) <> current_user THEN 'Another role owns it.'
-            WHEN c.relkind NOT IN ('r', 'p') OR c.relispartition OR c.relpersistence = 't' THEN 'It is no table of its own.'
+            WHEN c.relkind NOT IN ('r', 'p') OR c.relispartition OR c.relpersistence = 't' THEN 'It is not a table of its own.'
             WHEN EXISTS (SELECT FROM pg_inherits WHERE inhparent = c.oid) AND c.relkind = 'r' THEN 'Other tables inherit from it.'
             WHEN a.attname IS NULL THEN 'It has no primary key of one column.'
-            WHEN a.atttypid <> 'bigint'::regtype THEN 'Its key is no bigint.'
+            WHEN a.atttypid <> 'bigint'::regtype THEN 'Its key is not a bigint.'
             WHEN a.attidentity = 'a' THEN 'Its key is GENERATED ALWAYS; with a default, clients could choose keys.' END
         INTO name, sequence, is_identity, expression, fault
         FROM pg_class c LEFT JOIN pg_constraint k ON k.conrelid = c.oid AND k.contype = 'p' AND cardinality(k.conkey) = 1

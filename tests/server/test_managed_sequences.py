@@ -150,7 +150,7 @@ def test_sequences_of_others_and_unadopted_ones_count_on(db):
 
 
 @pytest.mark.parametrize("make, detail", [
-    ("CREATE TABLE t (id int PRIMARY KEY)", "Its key is no bigint."),
+    ("CREATE TABLE t (id int PRIMARY KEY)", "Its key is not a bigint."),
     ("CREATE TABLE t (id bigserial)", "It has no primary key of one column."),
     ("CREATE TABLE t (id bigint PRIMARY KEY)", "Its key owns no sequence."),
     ("CREATE TABLE t (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY)", "Its key is GENERATED ALWAYS"),
@@ -161,7 +161,7 @@ def test_sequences_of_others_and_unadopted_ones_count_on(db):
     ("CREATE TABLE t (id bigserial PRIMARY KEY); INSERT INTO t VALUES (flake_max(now() + interval '1 day'))",
      "Its greatest key is"),
     ("CREATE TABLE t (id bigserial PRIMARY KEY); CREATE TABLE u () INHERITS (t)", "Other tables inherit"),
-    ("CREATE VIEW t AS SELECT 1", "no table of its own"),
+    ("CREATE VIEW t AS SELECT 1", "not a table of its own"),
 ])  # fmt: skip
 def test_what_it_refuses_it_leaves_as_it_was(db, make, detail):
     db.execute(make)
