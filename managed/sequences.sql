@@ -144,6 +144,8 @@ BEGIN
     PERFORM flake.lock(relation);
     key := flake.sequence_of(relation);
     place := key.sequence;
+    -- This locks the sequence: otherwise a program could call nextval after its place was read, and the undo would give that number again.
+    EXECUTE format('ALTER SEQUENCE %s CACHE 1', place);
     SELECT seqincrement, COALESCE(pg_sequence_last_value(seqrelid) + 1, seqstart), obj_description(seqrelid, 'pg_class'), relacl
         INTO increment, next, comment, acl FROM pg_sequence JOIN pg_class ON oid = seqrelid WHERE seqrelid = key.sequence;
     IF NOT l.generates OR NOT l.increasing OR increment <> 1 OR flake.adopted(key.sequence) IS NOT NULL THEN
@@ -159,6 +161,12 @@ BEGIN
         EXECUTE format('ALTER TABLE %s ALTER %I DROP IDENTITY', relation, key.name);
         EXECUTE format('CREATE SEQUENCE %s OWNED BY %s.%I', place, relation, key.name);
         EXECUTE format('COMMENT ON SEQUENCE %s IS %L', place, comment);
+        -- Default privileges may have given it others than the old one had.
+        FOR granted IN SELECT DISTINCT CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE a.grantee::regrole::text END AS grantee
+            FROM pg_class c, aclexplode(c.relacl) a WHERE c.oid = place::regclass AND a.grantee <> c.relowner
+        LOOP
+            EXECUTE format('REVOKE ALL ON SEQUENCE %s FROM %s', place, granted.grantee);
+        END LOOP;
         FOR granted IN SELECT a.privilege_type, CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE a.grantee::regrole::text END AS grantee
             FROM aclexplode(acl) a
         LOOP

@@ -1,6 +1,6 @@
 """managed/sequences.sql, adopted sequences in plain SQL: nextval returns IDs, PostgreSQL's own functions errors or these IDs."""
 
-import pathlib
+import concurrent.futures
 
 import psycopg
 import pytest
@@ -8,6 +8,7 @@ import pytest
 import managed
 from conftest import ROOT
 from test_managed_making import managed_server
+from waiting import is_busy, wait_until
 
 FILE = ROOT / "managed/sequences.sql"
 STATE, DENIED = psycopg.errors.ObjectNotInPrerequisiteState, psycopg.errors.InsufficientPrivilege
@@ -55,7 +56,7 @@ def insert(db, table="orders"):
 
 
 def test_the_code_of_a_layout_is_the_extensions(db):
-    page = pathlib.Path(ROOT / "docs/how-to/adopt.md").read_text()
+    page = (ROOT / "docs/how-to/adopt.md").read_text()
     code = value(db, "SELECT flake.code('si')")
     assert f"MAXVALUE -{code} START" in page
     assert value(db, "SELECT bool_and(flake.layout_of(flake.code(name)) = name) FROM unnest(flake.names()) name")
@@ -82,6 +83,27 @@ def test_an_adopted_sequence_returns_ids_and_postgresqls_functions_know_them(db,
     assert insert(db, table) == (3 if table == "orders" else 2)
     assert value(db, "SELECT attidentity FROM pg_attribute WHERE attrelid = %s::regclass AND attname = 'id'", table) == (
         "" if table == "orders" else "d")  # fmt: skip
+
+
+def test_default_privileges_give_no_role_an_identitys_sequence(db):
+    db.execute("ALTER DEFAULT PRIVILEGES GRANT ALL ON SEQUENCES TO other")
+    adopt(db, "lines")
+    rights = "SELECT has_sequence_privilege(%s, 'lines_id_seq', 'USAGE, UPDATE')"
+    assert (value(db, rights, "other"), value(db, rights, "owner")) == (False, True)
+
+
+def test_no_number_is_given_after_the_undo_knows_the_next_one(plain, db):
+    """A program calls nextval while the call waits for the sequence."""
+    with plain.connect(dbname="shop", user="owner") as asking, concurrent.futures.ThreadPoolExecutor(1) as pool:
+        asking.execute("BEGIN")
+        value(asking, "SELECT nextval('orders_id_seq')")
+        db.execute("SET lock_timeout = '60s'")
+        undo = pool.submit(adopt, db, "orders")
+        wait_until(lambda: is_busy(plain, db, "Lock"))
+        last = value(asking, "SELECT nextval('orders_id_seq')")
+        asking.execute("COMMIT")
+        db.execute(undo.result())
+    assert insert(db) == last + 1
 
 
 def test_the_check_of_rights_knows_its_sequence(plain, db):
