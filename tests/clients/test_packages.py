@@ -1,10 +1,7 @@
 """The packages of the clients when clocks stand still, threads die, modules are loaded again and many wait."""
 
-import contextlib
-
 import pytest
 
-from buffer_programs import Talking
 from package_programs import database, node, programs, python
 
 __all__ = ["database", "programs"]
@@ -332,42 +329,6 @@ def test_a_module_that_node_loads_again_leaves_nothing(programs, database):
         await client.end();
     """)  # fmt: skip
     assert (made, after) == (80, 0) and before > 0
-
-
-def test_a_pool_of_pg(programs, database):
-    """A request gives its connection back, takes no part in a transaction, and ends a connection that has failed."""
-    made, counters, failed = node(programs, database, """
-        const pool = new pg.Pool({ max: 1 });
-        pool.on("error", () => undefined);
-        const ids = new Ids("twitter", pool, { patience: 60 });
-        const made = await ids.take(100);
-        const client = await pool.connect();
-        await client.query("BEGIN");
-        for (let n = 0; n < 10; n++) made.push(ids.tryNext());
-        const { pid } = (await client.query("SELECT pg_backend_pid() AS pid")).rows[0];
-        await client.query("ROLLBACK");
-        client.release();
-        made.push(...(await ids.take(100)));
-        const other = new pg.Client();
-        await other.connect();
-        await other.query("SELECT pg_terminate_backend($1)", [pid]);
-        made.push(...(await ids.take(100)));
-        await ids.close();
-        const failed = await new Ids("none", pool).next().catch((problem) => [problem.name, problem.cause.code]);
-        await pool.query("SELECT 1");
-        await pool.end();
-        await other.end();
-        const all = made.filter(Boolean).map(String);
-        console.log(JSON.stringify([[all.length, new Set(all).size], ids.counters, failed]));
-    """)  # fmt: skip
-    assert made[0] == made[1] >= 300
-    assert counters["failures"] <= 1 and counters["requests"] >= 3 and failed == ["Refused", "22023"]
-
-
-def test_a_pool_of_java(programs, database):
-    """A request leaves a connection of a pool as it was."""
-    with contextlib.ExitStack() as ends:
-        assert Talking(programs, "java", ends).run(database, "pool") == "[200, true, true, true]\n"
 
 
 def test_signals_iteration_and_the_end_in_node(programs, database):

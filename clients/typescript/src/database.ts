@@ -11,9 +11,17 @@ export interface Client {
   on(event: "error", listener: (problem: Error) => void): unknown;
 }
 
+/** A client that a pool has lent. */
+interface Pooled {
+  query(config: any): Promise<{ rows: any[] }>;
+  release(problem?: Error | boolean): void;
+  on(event: "error", listener: () => void): unknown;
+  removeListener(event: "error", listener: () => void): unknown;
+}
+
 /** A pool of `pg`. */
 export interface Pool {
-  connect(): Promise<{ query(config: any): Promise<{ rows: any[] }>; release(problem?: Error | boolean): void }>;
+  connect(): Promise<Pooled>;
   readonly totalCount: number;
 }
 
@@ -79,8 +87,12 @@ async function pooled(pool: Pool, config: object): Promise<{ rows: unknown[] }> 
     getting.then((late) => late.release(), () => undefined);
     throw problem;
   });
+  // A lent client has no listener of the pool's. If its connection breaks, `query` rejects; the event would end the process.
+  const ignore = (): void => undefined;
+  client.on("error", ignore);
   try {
     const answer = await limited(client.query(config));
+    client.removeListener("error", ignore);
     client.release();
     return answer;
   } catch (problem) {
