@@ -1,5 +1,5 @@
-"""Reading new rows without losing any: below flake's horizon, and below the oldest running transaction, for which a column keeps
-the number of the transaction that has inserted the row."""
+"""Reading new rows without losing any: below flake's watermark, and below the oldest running transaction, for which a column
+keeps the number of the transaction that has inserted the row."""
 
 import contextlib
 import operator
@@ -17,13 +17,13 @@ PAUSE = 0.001
 LONG = 1.0
 
 WAYS = {
-    "horizon": {
-        "label": "`id < flake_min(flake_horizon())`",
-        "create": """CREATE TABLE tailed_by_horizon (
+    "watermark": {
+        "label": "`id < flake_min(flake_watermark())`",
+        "create": """CREATE TABLE tailed_by_watermark (
                          id bigint PRIMARY KEY DEFAULT flake_next('twitter'),
                          at timestamptz DEFAULT clock_timestamp(), n integer)""",
-        "now": "SELECT flake_min(flake_horizon())",
-        "read": "SELECT at FROM tailed_by_horizon WHERE id >= %s AND id < %s ORDER BY id",
+        "now": "SELECT flake_min(flake_watermark())",
+        "read": "SELECT at FROM tailed_by_watermark WHERE id >= %s AND id < %s ORDER BY id",
     },
     "xid": {
         "label": "`xid < pg_snapshot_xmin(pg_current_snapshot())`",

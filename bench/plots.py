@@ -112,24 +112,24 @@ def draw(folder, results):
 
 
 def draw_consumers(folder, found):
-    names = {"horizon": "flake_horizon()", "xid": "pg_snapshot_xmin()"}
+    names = {"watermark": "flake_watermark()", "xid": "pg_snapshot_xmin()"}
     values, labels = {}, {}
     for name, when in ("lag", "alone"), ("lag beside long transactions", "beside long transactions"):
         for way, (_, late) in found[name].items():
             values[f"{way} {when}"], labels[f"{way} {when}"] = late, f"{names[way]}, {when}"
-    ours = {key for key in values if key.startswith("horizon")}
+    ours = {key for key in values if key.startswith("watermark")}
     title = "Until a consumer that loses no row has read 99 of 100 new ones"
     bars(folder / "consumers.svg", title, "milliseconds", values, labels, ours, "{:,.1f}")
 
 
 def draw_standby(path, found):
-    """How old the horizon and what was replayed are, over the seconds of the run."""
+    """How old the watermark and what was replayed are, over the seconds of the run."""
     figure, axes = plt.subplots(figsize=(WIDTH, 3.4))
-    seconds, horizon, replay = zip(*found["samples"], strict=True)
+    seconds, watermark, replay = zip(*found["samples"], strict=True)
     most = [age + found["interval"] for age in replay]
     for ages, label, style in (
         (most, f"what was replayed, and {1000 * found['interval']:.0f} ms", {"color": OTHERS, "linewidth": 3}),
-        (horizon, "flake_horizon()", {"color": OURS, "linewidth": 1}),
+        (watermark, "flake_watermark()", {"color": OURS, "linewidth": 1}),
     ):
         axes.plot(seconds, [1000 * age for age in ages], label=label, **style)
     axes.set_yscale("log")
@@ -137,5 +137,5 @@ def draw_standby(path, found):
     axes.set_ylabel("milliseconds", color=INK)
     axes.yaxis.set_major_formatter("{x:,.0f}")
     axes.legend(frameon=False, loc="upper left", labelcolor=INK)
-    finish(figure, axes, "Age of rows and of the horizon on a standby whose replay is paused", axes.yaxis)
+    finish(figure, axes, "Age of rows and of the watermark on a standby whose replay is paused", axes.yaxis)
     save(figure, path)

@@ -142,7 +142,7 @@ def consumers(found):
 def standby(found):
     median, late, most = (number(1000 * value) for value in found["more"])
     return (
-        f"The horizon is {median} ms older than the last commit that the standby has replayed (median), {late} ms (99 %), and "
+        f"The watermark is {median} ms older than the last commit that the standby has replayed (median), {late} ms (99 %), and "
         f"{most} ms at most; one was published every {1000 * found['interval']:.0f} ms, the longest time between two was "
         f"{1000 * found['longest']:.0f} ms."
     )
@@ -188,7 +188,7 @@ def others(results):
         before, published, _ = (results["writers"][when] for when in ("before", "while", "after"))
         lines.append(
             f"* A row that is inserted and committed takes {before:,.0f} instructions; {published / before:.3f} × as many while "
-            "another session publishes horizons, every 50 ms."
+            "another session publishes watermarks, every 50 ms."
         )
     if profile is not None:
         lines.append(f"* Eight sessions inserting single rows spend {profile:.2f} % of their time in flake's library.")

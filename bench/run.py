@@ -1,7 +1,7 @@
 """Measures flake and its alternatives on the server that PGHOST and the like name, and writes docs/ and README.md.
 
     run.py measure RESULTS       measures with clients, into a JSON file
-    run.py standby RESULTS DIRECTORY   adds how old the horizon is of the standby whose socket is there
+    run.py standby RESULTS DIRECTORY   adds how old the watermark is of the standby whose socket is there
     run.py one-of-many RESULTS   adds what many clients get on a server that is one of 32 nodes
     run.py reconnecting RESULTS preloaded|loaded   adds what transactions get that each have a connection of their own
     run.py waiting RESULTS       adds what a session gets of a layout with few IDs, on a server that is one of 32 nodes
@@ -151,7 +151,7 @@ def main():
     if part == "measure":
         results |= measure()
     elif part == "standby":
-        say("the horizon of a standby")
+        say("the watermark of a standby")
         results["standby"] = standby.measure(connect, lambda: psycopg.connect(host=arguments[0], autocommit=True))
     elif part == "waiting":
         results["waiting"] = queries.waiting(connect)

@@ -1,5 +1,5 @@
-"""How old the horizon of a standby is, beside what it has replayed: while clients insert on the primary and somebody publishes
-horizons there. For a while, the standby does not replay."""
+"""How old the watermark of a standby is, beside what it has replayed: while clients insert on the primary and somebody publishes
+watermarks there. For a while, the standby does not replay."""
 
 import itertools
 import statistics
@@ -14,14 +14,14 @@ CLIENTS, PER_SECOND = 4, 400
 SETUP = """CREATE EXTENSION IF NOT EXISTS flake; DROP TABLE IF EXISTS replayed;
            CREATE TABLE replayed (id bigint PRIMARY KEY DEFAULT flake_next('twitter'), n integer)"""
 INSERT = "INSERT INTO replayed (n) VALUES (1);\n"
-AGES = """SELECT extract(epoch FROM clock_timestamp() - flake_horizon())::float8,
+AGES = """SELECT extract(epoch FROM clock_timestamp() - flake_watermark())::float8,
                  extract(epoch FROM clock_timestamp() - pg_last_xact_replay_timestamp())::float8"""
 
 
 def publish(connect, ends, times):
     with connect() as db:
         while not ends.wait(INTERVAL):
-            db.execute("SELECT flake_publish_horizon()")
+            db.execute("SELECT flake_publish_watermark()")
             times.append(time.monotonic())
 
 
@@ -55,7 +55,7 @@ def measure(connect, connect_to_standby):
         ends.set()
         for thread in threads:
             thread.join()
-    more = sorted(horizon - replay for _, horizon, replay in samples)
+    more = sorted(watermark - replay for _, watermark, replay in samples)
     return {
         "interval": INTERVAL, "samples": samples, "paused": PAUSED,
         "longest": max(later - earlier for earlier, later in itertools.pairwise(times)),

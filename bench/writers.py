@@ -1,5 +1,5 @@
 """Instructions of an INSERT that makes an ID, and of its commit, counted by valgrind in a running server: before anybody has
-published a horizon, while another session publishes them, and afterwards.
+published a watermark, while another session publishes them, and afterwards.
 
     writers.py BINDIR DATA [DIRECTORY]   in the stopped cluster in DATA; keeps callgrind's files in the directory
 """
@@ -42,7 +42,7 @@ def published(data):
     def publish():
         with connect(data) as db:
             while not ends.wait(INTERVAL):
-                db.execute("SELECT flake_publish_horizon()")
+                db.execute("SELECT flake_publish_watermark()")
 
     thread = threading.Thread(target=publish)
     thread.start()
@@ -54,7 +54,7 @@ def published(data):
 
 
 def inserts(bindir, data, folder=None):
-    """None without valgrind. A server that is many times slower publishes more horizons per row."""
+    """None without valgrind. A server that is many times slower publishes more watermarks per row."""
     if not shutil.which("valgrind"):
         return None
     with contextlib.ExitStack() as stack:

@@ -394,7 +394,7 @@ COMMENT ON COLUMN flake_stats.ledger IS
 COMMENT ON COLUMN flake_stats.node_id IS 'the flake.node_id in force';
 COMMENT ON COLUMN flake_stats.node_count IS 'the flake.node_count in force';
 COMMENT ON COLUMN flake_stats.sessions IS
-    'how many sessions have made IDs or asked for a horizon, and have not exited';
+    'how many sessions have made IDs or asked for a watermark, and have not exited';
 COMMENT ON COLUMN flake_stats.issued IS 'how many IDs sessions have made; a session adds its IDs about every two seconds, and when it exits';
 COMMENT ON COLUMN flake_stats.overflow_waits IS 'how often a session had used up a tick''s IDs and waited for the next tick';
 COMMENT ON COLUMN flake_stats.clock_changes IS
@@ -455,31 +455,31 @@ CREATE FUNCTION flake_start_above(id bigint, layout text, force boolean DEFAULT 
 COMMENT ON FUNCTION flake_start_above(bigint, text, boolean) IS
     'makes this server continue above an ID, such as the greatest one of a restored table, whatever its node number; waits until all sessions do so, and returns the instant from which they make IDs; for superusers';
 
--- Horizons ---------------------------------------------------------------------------------------------------------------
+-- Watermarks ---------------------------------------------------------------------------------------------------------------
 
-CREATE FUNCTION flake_horizon() RETURNS timestamptz
+CREATE FUNCTION flake_watermark() RETURNS timestamptz
     STABLE STRICT PARALLEL RESTRICTED
-    LANGUAGE c AS 'MODULE_PATHNAME', 'flake_horizon';
-COMMENT ON FUNCTION flake_horizon() IS
+    LANGUAGE c AS 'MODULE_PATHNAME', 'flake_watermark';
+COMMENT ON FUNCTION flake_watermark() IS
     'returns an instant below which no row can appear any more, to this snapshot or a later one of this database; compare IDs with its flake_min or sno_min';
 
-CREATE FUNCTION flake_publish_horizon() RETURNS timestamptz
+CREATE FUNCTION flake_publish_watermark() RETURNS timestamptz
     VOLATILE STRICT PARALLEL UNSAFE
-    LANGUAGE c AS 'MODULE_PATHNAME', 'flake_publish_horizon';
-COMMENT ON FUNCTION flake_publish_horizon() IS
-    'publishes the current horizon of this database for standbys, and returns it';
+    LANGUAGE c AS 'MODULE_PATHNAME', 'flake_publish_watermark';
+COMMENT ON FUNCTION flake_publish_watermark() IS
+    'publishes the current watermark of this database for standbys, and returns it';
 
 CREATE FUNCTION flake_cover(id bigint, layout text DEFAULT 'twitter') RETURNS bigint
     VOLATILE STRICT PARALLEL RESTRICTED
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_cover';
 COMMENT ON FUNCTION flake_cover(bigint, text) IS
-    'returns an ID that another transaction has made, and makes horizons wait for this transaction; raises an error if a horizon may have passed the ID';
+    'returns an ID that another transaction has made, and makes watermarks wait for this transaction; raises an error if a watermark may have passed the ID';
 
 CREATE FUNCTION flake_take(row_type anyelement, positions regclass, consumer text, max_rows integer) RETURNS SETOF anyelement
     VOLATILE PARALLEL UNSAFE ROWS 100
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_take';
 COMMENT ON FUNCTION flake_take(anyelement, regclass, text, integer) IS
-    'returns the next rows of a table below the horizon, and moves the consumer''s position over them, both undone by ROLLBACK; runs as the caller';
+    'returns the next rows of a table below the watermark, and moves the consumer''s position over them, both undone by ROLLBACK; runs as the caller';
 
 CREATE FUNCTION flake_open_transactions(OUT pid integer, OUT xid xid, OUT since timestamptz) RETURNS SETOF record
     VOLATILE STRICT PARALLEL RESTRICTED ROWS 10
@@ -490,11 +490,11 @@ CREATE VIEW flake_open_transactions AS
     SELECT o.pid, p.gid, o.since
     FROM flake_open_transactions() o LEFT JOIN pg_catalog.pg_prepared_xacts p ON p.transaction OPERATOR(pg_catalog.=) o.xid
     WHERE o.pid IS NOT NULL OR p.gid IS NOT NULL;
-COMMENT ON VIEW flake_open_transactions IS 'the transactions that have made IDs in this database and not ended: horizons wait for them';
+COMMENT ON VIEW flake_open_transactions IS 'the transactions that have made IDs in this database and not ended: watermarks wait for them';
 COMMENT ON COLUMN flake_open_transactions.pid IS 'process of the session, as in pg_stat_activity; NULL for a prepared transaction';
 COMMENT ON COLUMN flake_open_transactions.gid IS 'identifier of a prepared transaction, as in pg_prepared_xacts';
 COMMENT ON COLUMN flake_open_transactions.since IS
-    'horizons do not pass this instant until the transaction ends; NULL where pg_stat_activity hides the session''s xact_start';
+    'watermarks do not pass this instant until the transaction ends; NULL where pg_stat_activity hides the session''s xact_start';
 
 -- Privileges ------------------------------------------------------------------------------------------------------------
 
@@ -515,7 +515,7 @@ GRANT EXECUTE ON FUNCTION
     flake_create_key(text, text), flake_import_key(text, bytea, text, boolean), flake_rotate_key(text),
     flake_rotate_key(text, bigint, boolean), flake_drop_key(text), flake_keys(),
     flake_create_layout(text, jsonb), flake_drop_layout(text), flake_layouts(), flake_stats(),
-    flake_check(), flake_accept_clock(), flake_accept_turn(), flake_internal.flake_record_mark(), flake_start_above(bigint, text, boolean), flake_horizon(), flake_publish_horizon(),
+    flake_check(), flake_accept_clock(), flake_accept_turn(), flake_internal.flake_record_mark(), flake_start_above(bigint, text, boolean), flake_watermark(), flake_publish_watermark(),
     flake_cover(bigint, text), flake_take(anyelement, regclass, text, integer), flake_open_transactions()
     TO PUBLIC;
 GRANT USAGE ON TYPE flake_parts TO PUBLIC;

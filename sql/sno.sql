@@ -369,7 +369,7 @@ CREATE FUNCTION flake_cover(id sno) RETURNS sno
     VOLATILE STRICT PARALLEL RESTRICTED
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_cover_sno';
 COMMENT ON FUNCTION flake_cover(sno) IS
-    'returns a sno that another transaction has made, and makes horizons wait for this transaction; raises an error if a horizon may have passed the sno';
+    'returns a sno that another transaction has made, and makes watermarks wait for this transaction; raises an error if a watermark may have passed the sno';
 
 -- Privileges ------------------------------------------------------------------------------------------------------------
 

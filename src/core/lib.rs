@@ -14,8 +14,6 @@
 mod code;
 mod error;
 mod generator;
-#[doc(hidden)]
-pub mod horizon;
 mod id;
 pub mod instant;
 mod key;
@@ -29,6 +27,8 @@ pub mod seal;
 pub mod sno;
 mod sync;
 pub mod turn;
+#[doc(hidden)]
+pub mod watermark;
 mod words;
 
 #[doc(hidden)]

@@ -1,9 +1,9 @@
 //! The SQLSTATE, DETAIL and HINT of the core's errors.
 
 use flake_core::Error as CoreError;
-use flake_core::horizon::host::Refusal;
 use flake_core::ledger::host::Fault;
 use flake_core::ledger::lasting::block::Unreadable::{Damaged, Newer};
+use flake_core::watermark::host::Refusal;
 use pgrx::PgSqlErrorCode::*;
 
 use super::Error;
@@ -95,7 +95,7 @@ impl From<Refusal> for Error {
     fn from(refusal: Refusal) -> Self {
         match refusal {
             Refusal::NotYet => Self::of(ERRCODE_T_R_SERIALIZATION_FAILURE, refusal.to_string())
-                .detail("No session had asked for a horizon since the server started, and a transaction has committed meanwhile.")
+                .detail("No session had asked for a watermark since the server started, and a transaction has committed meanwhile.")
                 .hint("Retry the transaction."),
         }
     }

@@ -8,7 +8,6 @@ mod custom_layouts;
 mod decode;
 mod during;
 pub mod filter;
-mod horizon;
 mod key_ranges;
 mod keys;
 mod layout_uses;
@@ -20,6 +19,7 @@ mod stats_view;
 mod take;
 mod text;
 mod time;
+mod watermark;
 
 use pgrx::PgSqlErrorCode::ERRCODE_NULL_VALUE_NOT_ALLOWED;
 

@@ -3,13 +3,13 @@
 use std::ops::Deref;
 
 use flake_core::Node;
-use flake_core::horizon::SlotTransactions;
-use flake_core::horizon::host::{HorizonHost, PreparedUse};
-use flake_core::horizon::prepared::{Prepared, Transactions};
 use flake_core::ledger::host::{Change, Host, Page, Server, Timeline, Writer};
 use flake_core::ledger::time::shared::Shared;
 use flake_core::ledger::time::state::State;
 use flake_core::ledger::words::line::Line;
+use flake_core::watermark::SlotTransactions;
+use flake_core::watermark::host::{PreparedUse, WatermarkHost};
+use flake_core::watermark::prepared::{Prepared, Transactions};
 
 use super::mark::{file, page};
 use super::memory::{Memory, attach};
@@ -29,7 +29,7 @@ pub struct Backend<S = ()> {
     slot: S,
 }
 
-/// This process as the owner of its slot, which only a session has that makes IDs or asks for horizons.
+/// This process as the owner of its slot, which only a session has that makes IDs or asks for watermarks.
 pub type Member = Backend<&'static SlotTransactions>;
 
 impl Backend {
@@ -129,7 +129,7 @@ impl<S: Copy> Host for Backend<S> {
     }
 }
 
-impl HorizonHost for Member {
+impl WatermarkHost for Member {
     fn database(&self) -> u32 {
         recovery::database()
     }

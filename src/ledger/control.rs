@@ -2,9 +2,9 @@
 
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 
-use flake_core::horizon::host::PreparedUse;
 use flake_core::ledger::time::shared::Shared;
 use flake_core::ledger::time::state::State;
+use flake_core::watermark::host::PreparedUse;
 use flake_core::{DIVISION, Node};
 
 use super::pages::Pages;
@@ -95,7 +95,7 @@ impl Control {
             writer: Lock::new(c"FlakeMark", ()),
             shared: Shared::default(),
             counters: Counters::default(),
-            prepared_lock: Lock::new(c"FlakeHorizon", ()),
+            prepared_lock: Lock::new(c"FlakeWatermark", ()),
             prepared: PreparedUse::default(),
             pages: Pages::default(),
             system: System::default(),

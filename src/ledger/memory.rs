@@ -10,9 +10,9 @@ use std::ffi::CStr;
 use std::ptr::{null_mut, slice_from_raw_parts_mut};
 
 use flake_core::DIVISION;
-use flake_core::horizon::SlotTransactions;
-use flake_core::horizon::prepared::Prepared;
 use flake_core::ledger::words::line::{Line, MOST_LINES};
+use flake_core::watermark::SlotTransactions;
+use flake_core::watermark::prepared::Prepared;
 
 use super::control::{Control, Header, VERSION};
 use crate::error::Error;
@@ -150,7 +150,7 @@ impl Memory {
     /// be quick.
     pub fn with_prepared<R>(&self, act: impl FnOnce(&mut [Prepared]) -> R) -> R {
         let _guard = self.control.prepared_lock.lock();
-        stall::at("FlakeHorizon");
+        stall::at("FlakeWatermark");
         // SAFETY: this session holds the lock, so no other one uses the memory.
         act(unsafe { &mut *self.prepared })
     }

@@ -1,10 +1,9 @@
-//! PostgreSQL as the host of the protocol in `flake_core::ledger`: shared memory, the file, the pages, and horizons.
+//! PostgreSQL as the host of the protocol in `flake_core::ledger`: shared memory, the file, the pages, and watermarks.
 //!
 //! Nothing here depends on generators. A session calls [`join`] before it has any, and [`leave`] at its exit.
 
 mod backend;
 mod control;
-mod horizon;
 mod mark;
 mod memory;
 mod node;
@@ -13,13 +12,10 @@ mod pages;
 mod session;
 mod status;
 mod turn;
+mod watermark;
 
 pub use self::backend::Member;
 pub use self::control::Counters;
-pub use self::horizon::{
-    OpenTransaction, horizon, making_ids, open_transactions, publish as publish_horizon, replayed as replayed_horizon,
-    snapshot,
-};
 pub use self::mark::page::{hold as hold_page, missing as no_page, reserved};
 pub use self::memory::preload;
 pub use self::node::{node_in_force, node_to_read, part_to_read};
@@ -27,3 +23,7 @@ pub use self::operator::{accept_clock, accept_turn, record_mark, start_above, un
 pub use self::session::{admit, admits, cover, end_transaction, join, leave};
 pub use self::status::{Status, counters, file_error, memory_error, own_ids, status, system, watch_clock};
 pub use self::turn::turn;
+pub use self::watermark::{
+    OpenTransaction, making_ids, open_transactions, publish as publish_watermark, replayed as replayed_watermark,
+    snapshot, watermark,
+};

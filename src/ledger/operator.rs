@@ -26,8 +26,8 @@ pub fn accept_clock() -> Result<i64, Error> {
         report::log("flake: the current clock was accepted although later IDs exist".to_owned());
         if announced > from {
             report::warning(
-                "new IDs may fall below horizons already returned".to_owned(),
-                Some("Horizons from before the call do not bind IDs that are made after it."),
+                "new IDs may fall below watermarks already returned".to_owned(),
+                Some("Watermarks from before the call do not bind IDs that are made after it."),
                 "Consumers have to read again from the time that this function returns.",
             );
         }

@@ -1,10 +1,10 @@
-//! This session as a user of the ledger: it joins before its first generator begins, its transactions hold horizons from then on, and
+//! This session as a user of the ledger: it joins before its first generator begins, its transactions hold watermarks from then on, and
 //! it leaves at exit.
 
 use std::cell::Cell;
 
-use flake_core::horizon::transactions::SessionTransactions;
 use flake_core::ledger::time::begin as beginning;
+use flake_core::watermark::transactions::SessionTransactions;
 
 use super::backend::{Backend, Member};
 use crate::error::Error;
@@ -55,12 +55,12 @@ fn begin(era: u64, now: i64) -> bool {
 /// Lets the current transaction make IDs of ticks that end after `now`, flake's time in an era.
 ///
 /// # Errors
-/// An announced horizon that is later.
+/// An announced watermark that is later.
 pub fn admit(era: u64, now: i64) -> Result<(), i64> {
     OWN.get().map_or(Ok(()), |own| with_session(|session| session.admit(&own, era, now)))
 }
 
-/// Makes the current transaction hold horizons at an instant or below. If a later horizon may have been announced, it does not, and
+/// Makes the current transaction hold watermarks at an instant or below. If a later watermark may have been announced, it does not, and
 /// returns the latest one that may have been.
 pub fn cover(own: &mut Member, instant: i64) -> Result<Option<i64>, Error> {
     with_session(|session| session.cover(own, instant))

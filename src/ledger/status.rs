@@ -25,7 +25,7 @@ pub struct Status {
     pub ledger: Option<Ledger>,
     /// How far IDs lead the clock, in microseconds.
     pub lead: i64,
-    /// How many sessions make IDs or ask for horizons.
+    /// How many sessions make IDs or ask for watermarks.
     pub sessions: u32,
     /// The lanes of the custom layouts of this database.
     pub lanes: Quota,

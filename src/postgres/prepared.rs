@@ -1,6 +1,6 @@
 //! Keeps the bounds of prepared transactions.
 //!
-//! The problem: a prepared transaction has no session that could hold horizons, and a restart loses shared memory. But PostgreSQL
+//! The problem: a prepared transaction has no session that could hold watermarks, and a restart loses shared memory. But PostgreSQL
 //! keeps a prepared transaction's locks through restarts until the transaction ends. So the bound is stored in the tag of a lock
 //! that no session waits for.
 #![allow(unsafe_code, reason = "PostgreSQL's locks")]

@@ -1,7 +1,7 @@
 //! The snapshot of the current query.
 #![allow(unsafe_code, reason = "PostgreSQL's snapshots")]
 
-use flake_core::horizon::{Snapshot, host};
+use flake_core::watermark::{Snapshot, host};
 use pgrx::pg_sys;
 
 use super::transaction::{has_one_snapshot, next_xid};
@@ -30,7 +30,7 @@ impl QuerySnapshot {
     ///
     /// The note must be a part of the snapshot, because on an idle server, two equal snapshots can belong to different instants. It
     /// is stored in two fields that PostgreSQL uses in other kinds of snapshots only: `speculativeToken` of SNAPSHOT_DIRTY, and
-    /// `vistest` of SNAPSHOT_NON_VACUUMABLE. They are copied and freed with the snapshot. `tests/server/test_horizon_statements.py`
+    /// `vistest` of SNAPSHOT_NON_VACUUMABLE. They are copied and freed with the snapshot. `tests/server/test_watermark_statements.py`
     /// checks that for the PostgreSQL at hand.
     fn noted(&self, instant: Option<i64>) -> Option<i64> {
         // SAFETY: the snapshot is active; it is this process's own.

@@ -5,8 +5,8 @@ use std::cell::Cell;
 use std::ffi::CString;
 use std::panic::{RefUnwindSafe, UnwindSafe};
 
-use flake_core::horizon::prepared::Transactions;
-use flake_core::horizon::widened;
+use flake_core::watermark::prepared::Transactions;
+use flake_core::watermark::widened;
 use pgrx::pg_sys::panic::CaughtError;
 use pgrx::pg_sys::{self, SubXactEvent, XactEvent};
 use pgrx::{PgSqlErrorCode, PgTryBuilder, check_for_interrupts};

@@ -33,7 +33,7 @@ impl<S: IdSource> SessionGenerator<S> {
     pub fn new(source: S, join: impl FnOnce() -> Result<Member, Error>) -> Result<Self, Error> {
         if is_in_worker() {
             return Err(Error::of(ERRCODE_INVALID_TRANSACTION_STATE, "cannot make IDs in a parallel worker")
-                .detail("A worker ends before its transaction does, so horizons would not wait for the worker's IDs.")
+                .detail("A worker ends before its transaction does, so watermarks would not wait for the worker's IDs.")
                 .hint("Declare the function that calls flake_next, flake_batch or sno_next PARALLEL RESTRICTED."));
         }
         check(source)?;

@@ -43,27 +43,31 @@ pub fn next_id<S: IdSource>(store: In<S>, source: S, argument: S::Argument) -> R
     }
 }
 
-/// Returns a horizon: neither this query nor a later one can find a new row with an ID below it.
-pub fn horizon() -> Result<i64, Error> {
+/// Returns a watermark: neither this query nor a later one can find a new row with an ID below it.
+pub fn watermark() -> Result<i64, Error> {
     let snapshot = ledger::snapshot()?;
-    if snapshot.is_of_recovery() { ledger::replayed_horizon(&snapshot) } else { ledger::horizon(join()?, &snapshot) }
+    if snapshot.is_of_recovery() {
+        ledger::replayed_watermark(&snapshot)
+    } else {
+        ledger::watermark(join()?, &snapshot)
+    }
 }
 
-/// Publishes the current horizon for standbys, and returns it.
-pub fn publish_horizon() -> Result<i64, Error> {
-    recovery::refuse(c"flake_publish_horizon()");
+/// Publishes the current watermark for standbys, and returns it.
+pub fn publish_watermark() -> Result<i64, Error> {
+    recovery::refuse(c"flake_publish_watermark()");
     ledger::snapshot()?;
-    ledger::publish_horizon(join()?)
+    ledger::publish_watermark(join()?)
 }
 
-/// Makes the current transaction hold horizons at an ID that it has not made itself. `tick` is when the ID's tick begins and ends.
-/// Raises an error if the tick is further ahead of flake's time than any reserved time: then the layout is wrong, and horizons would
+/// Makes the current transaction hold watermarks at an ID that it has not made itself. `tick` is when the ID's tick begins and ends.
+/// Raises an error if the tick is further ahead of flake's time than any reserved time: then the layout is wrong, and watermarks would
 /// pass the ID.
 pub fn cover(id: impl Display, tick: Range<i64>) -> Result<(), Error> {
     recovery::refuse(c"flake_cover()");
     if is_in_worker() {
         return Err(Error::of(ERRCODE_INVALID_TRANSACTION_STATE, "cannot cover an ID in a parallel worker")
-            .detail("A worker ends before its transaction does, so horizons would not wait for the ID.")
+            .detail("A worker ends before its transaction does, so watermarks would not wait for the ID.")
             .hint("Declare functions that call flake_cover() PARALLEL RESTRICTED."));
     }
     let mut own = join()?;
@@ -72,15 +76,15 @@ pub fn cover(id: impl Display, tick: Range<i64>) -> Result<(), Error> {
         let by = Duration::from_micros(ahead.unsigned_abs());
         return Err(Error::not_ready("ID is too far ahead of the clock")
             .detail(format!(
-                "By this layout, ID {id} belongs to a time that is {by:?} from now. Horizons would not wait for it."
+                "By this layout, ID {id} belongs to a time that is {by:?} from now. Watermarks would not wait for it."
             ))
             .hint("Check the ID, its layout, and the clock."));
     }
     match ledger::cover(&mut own, tick.end.saturating_sub(1))? {
         None => Ok(()),
-        Some(announced) => Err(Error::not_ready("ID may be below a horizon")
+        Some(announced) => Err(Error::not_ready("ID may be below a watermark")
             .detail(format!(
-                "Horizons up to {} may have been returned, and the tick of ID {id} has ended by then.",
+                "Watermarks up to {} may have been returned, and the tick of ID {id} has ended by then.",
                 to_text(announced)
             ))
             .hint("Make a new ID in the transaction that inserts it.")),

@@ -99,7 +99,7 @@ class Scene:
         judge.look_at_ticks()
         print(table(title, self.events))
         assert [event.name for event in self.events if event.duplicates or event.ticks] == []
-        # Nobody has asked for a horizon, so a new primary makes IDs at once, although its clock is behind.
+        # Nobody has asked for a watermark, so a new primary makes IDs at once, although its clock is behind.
         assert [event.name for event in self.events if "55000" in event.refused] == []
         assert all(event.ids for event in self.events)
 

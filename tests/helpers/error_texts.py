@@ -7,7 +7,7 @@ from conftest import ROOT
 
 FAQ = ROOT / "docs" / "faq.md"
 # The enumerations of the core whose texts are primary messages; src/error/core.rs has the rest of them.
-ENUMERATIONS = {"src/core/error.rs": "Error", "src/core/horizon/host.rs": "Refusal", "src/core/ledger/host.rs": "Fault"}
+ENUMERATIONS = {"src/core/error.rs": "Error", "src/core/watermark/host.rs": "Refusal", "src/core/ledger/host.rs": "Fault"}
 LITERAL = r'"((?:[^"\\]|\\.)*)"'
 # Where PostgreSQL's interfaces raise one by themselves.
 RAISED = re.compile(rf"\bereport!\(ERROR, [\w:]+, {LITERAL}")

@@ -1,4 +1,4 @@
-"""Readers that record the horizon of each statement and the rows below it. At the end, the table must have the same rows there.
+"""Readers that record the watermark of each statement and the rows below it. At the end, the table must have the same rows there.
 
 They ask in all the ways in which a statement can ask: with snapshots of any age, while foreign keys act, and after they have
 locked the table, because the table is rewritten in the meantime.
@@ -13,7 +13,7 @@ import time
 
 import psycopg
 
-# Rows that foreign keys act on. Each action asks for a horizon with a snapshot of its own, and inserts a row.
+# Rows that foreign keys act on. Each action asks for a watermark with a snapshot of its own, and inserts a row.
 FAMILIES = """
     CREATE TABLE parents (id bigint PRIMARY KEY);
     CREATE TABLE children (
@@ -25,7 +25,7 @@ FAMILIES = """
         RETURN COALESCE(NEW, OLD);
     END $$;
     CREATE TRIGGER noted BEFORE UPDATE OR DELETE ON children FOR EACH ROW
-        WHEN (OLD.made < flake_horizon()) EXECUTE FUNCTION note_child()
+        WHEN (OLD.made < flake_watermark()) EXECUTE FUNCTION note_child()
 """
 BEGET = "WITH one AS (INSERT INTO parents VALUES ({0}) RETURNING id) SELECT FROM one; INSERT INTO children VALUES ({0}), ({0})"
 # Statements with an action of a foreign key change a family.
@@ -35,8 +35,8 @@ REWRITES = [
     "ALTER TABLE {0} ALTER filler TYPE bigint", "ALTER TABLE {0} ALTER filler TYPE integer", "VACUUM FULL {0}",
     "CLUSTER {0} USING {0}_pkey", "REINDEX TABLE {0}",
 ]  # fmt: skip
-# The window below the horizon that a statement reads.
-ABOVE, BELOW = "{min}(flake_horizon() - interval '2 s')", "{min}(flake_horizon())"
+# The window below the watermark that a statement reads.
+ABOVE, BELOW = "{min}(flake_watermark() - interval '2 s')", "{min}(flake_watermark())"
 WINDOW = f"id >= {ABOVE} AND id < {BELOW}"
 # The hash of a row, so that windows can be compared.
 HASH = "hashtextextended(id::text, 0)"
@@ -45,13 +45,13 @@ FOUND = f"{ABOVE}::text, {BELOW}::text, count(*), COALESCE(bit_xor({HASH}), 0)"
 STATEMENTS = {
     "plain": f"SELECT {FOUND} FROM {{table}} WHERE {WINDOW}",
     "span": f"""SELECT {FOUND} FROM {{table}}
-                WHERE {WINDOW} AND {{during}}(id, tstzrange(flake_horizon() - interval '1 h', flake_horizon()))""",
+                WHERE {WINDOW} AND {{during}}(id, tstzrange(flake_watermark() - interval '1 h', flake_watermark()))""",
     "nested spans": f"""
         SELECT {FOUND} FROM {{table}}
         WHERE {WINDOW} AND {{during}}(id, (
             SELECT CASE WHEN {{during}}({{min}}(h), tstzrange(h - interval '1 h', CASE WHEN {{during}}(
                 {{min}}(h - interval '1 min'), tstzrange(h - interval '1 h', h)) THEN 'infinity'::timestamptz END))
-            THEN tstzrange(h - interval '1 h', h, '[]') END FROM (SELECT flake_horizon() AS h OFFSET 0) s))""",
+            THEN tstzrange(h - interval '1 h', h, '[]') END FROM (SELECT flake_watermark() AS h OFFSET 0) s))""",
     "grouping sets": f"""
         SELECT {ABOVE}::text, {BELOW}::text, COALESCE(sum(rows) FILTER (WHERE kind = 3), 0)::bigint,
             CASE WHEN bit_xor(sums) FILTER (WHERE kind = 1) IS NOT DISTINCT FROM bit_xor(sums) FILTER (WHERE kind = 2)
@@ -60,15 +60,15 @@ STATEMENTS = {
         FROM (
             SELECT GROUPING(part, is_late) AS kind, count(*) AS rows, bit_xor(hash) AS sums FROM (
                 SELECT {HASH} AS hash, {HASH} % 7 AS part,
-                    {{during}}(id, tstzrange(flake_horizon() - interval '1 s', flake_horizon())) AS is_late
+                    {{during}}(id, tstzrange(flake_watermark() - interval '1 s', flake_watermark())) AS is_late
                 FROM {{table}} WHERE {WINDOW}
             ) s GROUP BY GROUPING SETS ((part), (is_late), ())
         ) t""",
     "function": "SELECT * FROM found_in_{table}()",
     "sub-queries": f"""
-        WITH asked AS MATERIALIZED (SELECT flake_horizon() AS h)
+        WITH asked AS MATERIALIZED (SELECT flake_watermark() AS h)
         SELECT {FOUND} FROM {{table}}
-        WHERE id >= {ABOVE} AND id < (SELECT {{min}}(h) FROM asked) AND EXISTS (SELECT FROM asked WHERE h = flake_horizon())""",
+        WHERE id >= {ABOVE} AND id < (SELECT {{min}}(h) FROM asked) AND EXISTS (SELECT FROM asked WHERE h = flake_watermark())""",
 }  # fmt: skip
 LEVELS = ["READ COMMITTED", "READ COMMITTED", "REPEATABLE READ", "REPEATABLE READ", "SERIALIZABLE"]
 

@@ -24,8 +24,8 @@ BURST = int(os.environ.get("FLAKE_TAILING_BURST", "5"))
 SLEEP = "pg_sleep(CASE WHEN random() < 0.6 THEN random() * 0.003 ELSE random() * 0.05 END)"
 # Two tables, each with its writers and tailers: how an ID is made, its type, the smallest ID now, and one below all.
 TABLES = {
-    "of_bigint": ("flake_next('twitter')", "bigint", "flake_min(flake_horizon())", 0),
-    "of_sno": ("sno_next()", "sno", "sno_min(flake_horizon())", 16 * "2"),
+    "of_bigint": ("flake_next('twitter')", "bigint", "flake_min(flake_watermark())", 0),
+    "of_sno": ("sno_next()", "sno", "sno_min(flake_watermark())", 16 * "2"),
 }
 SETUP = """
     CREATE TABLE {table} (id {type} PRIMARY KEY DEFAULT {make});
@@ -86,7 +86,7 @@ SCRIPTS = {
                                PREPARE TRANSACTION '{table} :n';
                                ROLLBACK PREPARED '{table} :n';"""),
 }  # fmt: skip
-# Long transactions in another database, which must not hold horizons.
+# Long transactions in another database, which must not hold watermarks.
 ELSEWHERE = "BEGIN;\nSELECT flake_next('twitter');\nSELECT pg_sleep(1);\nCOMMIT;\n"
 
 
@@ -96,7 +96,7 @@ class Tailer:
     table: str = "of_bigint"
     pause: float = 0.0
     repeatable: bool = False  # snapshots that are older than the statement
-    naive: bool = False  # without a horizon
+    naive: bool = False  # without a watermark
     server: object = None  # a standby of the one that is written
 
 
@@ -153,7 +153,7 @@ def prepare(server):
 
 def tail(server, tailer, stopped):
     """Returns the rows in the order of reading, and how many were not above the row before. After the writers have stopped, it
-    reads until all rows are below the horizon. After a restart of the server, it continues where it was."""
+    reads until all rows are below the watermark. After a restart of the server, it continues where it was."""
     _, kind, low, last = TABLES[tailer.table]
     query = f"SELECT id FROM {tailer.table} WHERE id > %s::{kind} {'' if tailer.naive else f'AND id < {low}'} ORDER BY id"
     rest = f"SELECT EXISTS (SELECT FROM {tailer.table} WHERE id >= {low})"

@@ -15,7 +15,7 @@ WAITS = "SELECT FROM pg_stat_activity WHERE pid = %s AND wait_event_type = 'Lock
 
 
 def prepared(server):
-    """A session of a superuser, with an outbox of ten rows below the horizon, and a consumer that has taken none."""
+    """A session of a superuser, with an outbox of ten rows below the watermark, and a consumer that has taken none."""
     server.sql(f"""
         DROP SCHEMA public CASCADE; CREATE SCHEMA public; GRANT USAGE ON SCHEMA public TO PUBLIC;
         CREATE EXTENSION flake; {POSITIONS};
@@ -27,8 +27,8 @@ def prepared(server):
         yield db
 
 
-def wait_until_complete(server, table="outbox", horizon="flake_min(flake_horizon(), 'twitter')"):
-    wait_until(lambda: server.value(f"SELECT COALESCE(max(id) < {horizon}, true) FROM {table}"))
+def wait_until_complete(server, table="outbox", watermark="flake_min(flake_watermark(), 'twitter')"):
+    wait_until(lambda: server.value(f"SELECT COALESCE(max(id) < {watermark}, true) FROM {table}"))
 
 
 @contextlib.contextmanager

@@ -8,10 +8,10 @@ import re
 import pytest
 
 from conftest import ROOT
-from horizon import OUTBOX, horizon, insert, one, wait_for_next_tick
 from standing_clock import running
 from test_replaced import replace
 from waiting import wait_until
+from watermark import OUTBOX, insert, one, wait_for_next_tick, watermark
 
 
 @contextlib.contextmanager
@@ -48,13 +48,13 @@ def test_an_acceptance_counts_for_a_session_that_has_published_its_bound(own_ser
         assert made.result() < datetime.timedelta(seconds=5)
 
 
-def test_a_transaction_that_is_being_prepared_holds_a_horizon(own_servers):
+def test_a_transaction_that_is_being_prepared_holds_a_watermark(own_servers):
     """A transaction is among the prepared ones before it leaves its slot, so it is seen in one place or in both."""
     server = own_servers("max_prepared_transactions=10")
     server.sql(OUTBOX)
     replace(server, "stalls")
     with server.connect() as writer, server.connect() as tailer, concurrent.futures.ThreadPoolExecutor(1) as pool:
-        horizon(tailer)
+        watermark(tailer)
         # Another transaction was prepared before.
         writer.execute("BEGIN")
         insert(writer)
@@ -64,7 +64,7 @@ def test_a_transaction_that_is_being_prepared_holds_a_horizon(own_servers):
         id = insert(writer)
         wait_for_next_tick(tailer, id)
         with stalls(server, "slots read") as has_come:
-            asked = pool.submit(horizon, tailer)
+            asked = pool.submit(watermark, tailer)
             has_come()
             writer.execute("PREPARE TRANSACTION 'meanwhile'")
         assert asked.result() <= id
@@ -86,9 +86,9 @@ def test_the_second_session_to_ask_waits_until_the_first_has_learned(own_servers
             db.execute("SELECT flake_next('twitter')")
         wait_for_next_tick(first, id)
         with stalls(server, "prepared read") as has_come:
-            asked = [pool.submit(horizon, first)]
+            asked = [pool.submit(watermark, first)]
             has_come()
-            asked.append(pool.submit(horizon, second))
+            asked.append(pool.submit(watermark, second))
             # The second session reaches the same point and waits there, or it has answered too early.
             with contextlib.suppress(concurrent.futures.TimeoutError):
                 asked[1].result(0.5)
@@ -101,7 +101,7 @@ def test_the_second_session_to_ask_waits_until_the_first_has_learned(own_servers
 LOCKS = {
     "FlakeLedger": "SELECT flake_next('twitter')",
     "FlakeMark": "SELECT flake_accept_clock()",
-    "FlakeHorizon": "BEGIN; SELECT flake_next('twitter'); PREPARE TRANSACTION '{}'",
+    "FlakeWatermark": "BEGIN; SELECT flake_next('twitter'); PREPARE TRANSACTION '{}'",
 }
 
 
@@ -137,5 +137,5 @@ def test_one_session_at_a_time_holds_a_lock(own_servers, lock):
                 assert arrived() == pids[:1], "both sessions hold the lock"
             for call in calls:
                 call.result()
-    for prepared in ("first", "second") if lock == "FlakeHorizon" else ():
+    for prepared in ("first", "second") if lock == "FlakeWatermark" else ():
         server.sql(f"COMMIT PREPARED '{prepared}'")

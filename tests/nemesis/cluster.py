@@ -90,7 +90,7 @@ class Cluster:
     def __init__(self, make, oracle, plan):
         self.make, self.oracle, self.shape, self.nodes, self.timers, self.consumers = make, oracle, plan.shape, {}, [], []
         self.databases = DATABASES[: plan.databases]
-        self.exit_libraries, self.layouts, self.has_horizon = {}, {}, False
+        self.exit_libraries, self.layouts, self.has_watermark = {}, {}, False
         self.highest, self.numbers = 0.0, itertools.count(2)
         settings = [*SETTINGS, f"flake.node_count={self.shape.nodes}"]
         of_b, of_c = (f"shared_preload_libraries={name}" for name in plan.preloading)
@@ -135,7 +135,7 @@ class Cluster:
         if "hostile" not in WITHOUT:
             server.sql("ALTER ROLE hostile SET flake.node_id = 3; ALTER DATABASE hostile SET flake.node_id = 1")
         self.layouts = layouts.of_server(server)
-        self.has_horizon = server.value("SELECT count(*) FROM pg_proc WHERE proname = 'flake_horizon'") > 0
+        self.has_watermark = server.value("SELECT count(*) FROM pg_proc WHERE proname = 'flake_watermark'") > 0
 
     def note_clocks(self):
         """Raises the highest instant to what the clocks show. It is called before and after a clock is set."""

@@ -1,5 +1,5 @@
-"""Consumers: clients that read tables up to the horizon, on the primary and on its standbys. No row may appear below the
-horizon that a consumer has read up to."""
+"""Consumers: clients that read tables up to the watermark, on the primary and on its standbys. No row may appear below the
+watermark that a consumer has read up to."""
 
 import contextlib
 import datetime
@@ -17,40 +17,41 @@ from .layouts import TAILED
 FIRST = datetime.datetime(2025, 1, 2, tzinfo=datetime.UTC)
 
 
-def union(condition, last="%(last)s::timestamptz", horizon="flake_horizon()"):
+def union(condition, last="%(last)s::timestamptz", watermark="flake_watermark()"):
     """A query for rows of all tailed tables whose IDs satisfy a condition on instants."""
     select = "SELECT '{0}', id::text, token, NULL::timestamptz FROM tailed_{0} WHERE " + condition
-    return " UNION ALL ".join(select.format(kind, last=how % last, horizon=how % horizon) for kind, (_, how, _) in TAILED.items())
+    kinds = TAILED.items()
+    return " UNION ALL ".join(select.format(kind, last=how % last, watermark=how % watermark) for kind, (_, how, _) in kinds)
 
 
 # Since version 17, PostgreSQL loses prepared transactions on a server that pg_rewind has set back to before they were prepared,
 # if their files are already there. Other servers still have them.
 FORGOTTEN = "could not recover two-phase state file"
-BETWEEN = "id >= {last} AND id < {horizon}"
-# Publishes a horizon; the second statement says up to where the WAL is on disk.
-PUBLISH = "SELECT flake_publish_horizon()"
+BETWEEN = "id >= {last} AND id < {watermark}"
+# Publishes a watermark; the second statement says up to where the WAL is on disk.
+PUBLISH = "SELECT flake_publish_watermark()"
 FLUSHED = "SELECT pg_current_wal_flush_lsn()"
 REPLAYED = "SELECT pg_last_wal_replay_lsn() >= %s::pg_lsn"
-WITH_HORIZON = " UNION ALL SELECT NULL, NULL, NULL, flake_horizon()"
-TAIL = union(BETWEEN) + WITH_HORIZON
+WITH_WATERMARK = " UNION ALL SELECT NULL, NULL, NULL, flake_watermark()"
+TAIL = union(BETWEEN) + WITH_WATERMARK
 ABOVE = union("id >= {last}")
 BELOW = union("id < {last}")
-# The rows that a client sees just below its horizon, and the rows that are there at the end.
-GLANCE = union(BETWEEN, last="flake_horizon() - interval '3 s'") + WITH_HORIZON
-GLANCED = union(BETWEEN, last="%(horizon)s::timestamptz - interval '3 s'", horizon="%(horizon)s::timestamptz")
+# The rows that a client sees just below its watermark, and the rows that are there at the end.
+GLANCE = union(BETWEEN, last="flake_watermark() - interval '3 s'") + WITH_WATERMARK
+GLANCED = union(BETWEEN, last="%(watermark)s::timestamptz - interval '3 s'", watermark="%(watermark)s::timestamptz")
 
 
 class Consumer:
     """Reads one database of whichever of its servers is the primary, whatever the server's number. It starts over after a
-    superuser has accepted the clock, because IDs may then be below earlier horizons."""
+    superuser has accepted the clock, because IDs may then be below earlier watermarks."""
 
     def __init__(self, cluster, names, database):
         self.cluster, self.database = cluster, database
         self.nodes = [cluster.nodes[name] for name in names if name in cluster.nodes]
         self.source, self.last, self.seen = 0, FIRST, set()
         self.passed, self.passed_on_standbys = 0, 0
-        self.published = None  # the last published horizon: from which branch of the WAL, and its LSN
-        self.pause, self.glances = 0.1, []  # seconds between reads, None for never; what clients saw below horizons
+        self.published = None  # the last published watermark: from which branch of the WAL, and its LSN
+        self.pause, self.glances = 0.1, []  # seconds between reads, None for never; what clients saw below watermarks
         self.turn = threading.Lock()
         for node in self.nodes:
             node.consumers[database] = self
@@ -61,14 +62,14 @@ class Consumer:
     def accepted(self):
         return sum(node.accepted for node in self.nodes)
 
-    def horizon_of(self, node):
-        """The highest horizon that this server, or an earlier primary, has returned."""
+    def watermark_of(self, node):
+        """The highest watermark that this server, or an earlier primary, has returned."""
         if node is not self.primary() or self.source != self.accepted():
             return None
-        return max([self.last, *(horizon for horizon, _ in self.glances)])
+        return max([self.last, *(watermark for watermark, _ in self.glances)])
 
     def read(self, and_below=False, older=False):
-        """Reads the new rows. At times it also checks that no row has appeared below earlier horizons."""
+        """Reads the new rows. At times it also checks that no row has appeared below earlier watermarks."""
         with self.turn:
             node, source = self.primary(), self.accepted()
             if node is None:
@@ -77,21 +78,21 @@ class Consumer:
                 self.last, self.seen, self.glances, self.source = FIRST, set(), [], source
             with psycopg.connect(host=str(node.server.dir), user="postgres", dbname=self.database, autocommit=True) as db:
                 if older:
-                    # The snapshot is older than the horizon that is asked for next.
+                    # The snapshot is older than the watermark that is asked for next.
                     db.execute("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT pg_sleep(0.1)")
                 self.passed += self.follow(db)
                 if and_below:
                     db.execute("ROLLBACK")
                     self.check(node, db.execute(BELOW, {"last": self.last}).fetchall())
-                    for horizon, seen in self.glances:
-                        rows = db.execute(GLANCED, {"horizon": horizon}).fetchall()
-                        self.check_glance(node, horizon, {row[:3] for row in rows} - seen)
+                    for watermark, seen in self.glances:
+                        rows = db.execute(GLANCED, {"watermark": watermark}).fetchall()
+                        self.check_glance(node, watermark, {row[:3] for row in rows} - seen)
 
     def follow(self, db):
-        """Reads the rows between the last horizon and a new one."""
-        *rows, (*_, horizon) = db.execute(TAIL, {"last": self.last}).fetchall()
+        """Reads the rows between the last watermark and a new one."""
+        *rows, (*_, watermark) = db.execute(TAIL, {"last": self.last}).fetchall()
         self.seen.update(row[:2] for row in rows)
-        self.last = max(self.last, horizon)
+        self.last = max(self.last, watermark)
         return len(rows)
 
     def standby(self):
@@ -101,8 +102,8 @@ class Consumer:
         return random.choice(alike) if alike else None
 
     def read_on_standby(self):
-        """Reads on a standby up to a published horizon. A standby that has not replayed the last one may still return a horizon
-        that was taken back, so each call publishes a horizon and reads only if the one before it was replayed."""
+        """Reads on a standby up to a published watermark. A standby that has not replayed the last one may still return a
+        watermark that was taken back, so each call publishes a watermark and reads only if the one before it was replayed."""
         with self.turn:
             node, source = self.primary(), self.accepted()
             standby = node and self.standby()
@@ -120,19 +121,19 @@ class Consumer:
             return True
 
     def glance(self, node, db):
-        """A client asks for a horizon and reads the rows just below it, to be compared at the end."""
+        """A client asks for a watermark and reads the rows just below it, to be compared at the end."""
         with self.turn:
             source, deaf = self.accepted(), node.parting or node is not self.primary()
-            *rows, (*_, horizon) = db.execute(GLANCE).fetchall()
+            *rows, (*_, watermark) = db.execute(GLANCE).fetchall()
             if not deaf and source == self.accepted() and len(self.glances) < 100:
-                self.glances.append((horizon, {row[:3] for row in rows}))
+                self.glances.append((watermark, {row[:3] for row in rows}))
 
-    def check_glance(self, node, horizon, missed):
+    def check_glance(self, node, watermark, missed):
         if self.source != self.accepted() or any(FORGOTTEN in other.log for other in self.nodes):
             return
         batches = self.cluster.oracle.batches
         for _, id, token in missed:
-            self.cluster.oracle.fail(f"a client of {node.name} was told {horizon} and had not seen {id}: {batches[token]}")
+            self.cluster.oracle.fail(f"a client of {node.name} was told {watermark} and had not seen {id}: {batches[token]}")
 
     def check(self, node, rows):
         if any(FORGOTTEN in other.log for other in self.nodes):
@@ -155,7 +156,7 @@ class Consumer:
                     self.read(turn % 50 == 0, turn % 3 == 0)
 
     def read_to_the_end(self, node):
-        """After all transactions have ended, the horizon must pass every row."""
+        """After all transactions have ended, the watermark must pass every row."""
         deadline = time.monotonic() + LONG
         while True:
             with contextlib.suppress(psycopg.Error), node.server.connect(dbname=self.database) as db:
@@ -163,15 +164,15 @@ class Consumer:
                 if not db.execute(ABOVE, {"last": self.last}).fetchall():
                     return
             if time.monotonic() > deadline:
-                self.cluster.oracle.fail(f"the horizon of {node.name} in {self.database} does not pass {self.last}")
+                self.cluster.oracle.fail(f"the watermark of {node.name} in {self.database} does not pass {self.last}")
                 return
             time.sleep(0.3)
 
 
 @contextlib.contextmanager
 def consumers(cluster, groups):
-    """Runs a consumer for each group of servers and each of two databases, if this version of the extension has horizons."""
-    if cluster.has_horizon:
+    """Runs a consumer for each group of servers and each of two databases, if this version of the extension has watermarks."""
+    if cluster.has_watermark:
         cluster.consumers = [Consumer(cluster, names, database) for names in groups for database in DATABASES[:2]]
     ends = threading.Event()
     threads = [threading.Thread(target=consumer.run, args=(ends,)) for consumer in cluster.consumers]

@@ -12,8 +12,8 @@ STATEMENTS = [
     "SELECT sno_next(n) FROM generate_series(252, 260) n", "SELECT flake_start_above(0, 'narrow'), flake_next('narrow')",
     "SELECT flake_cover(0, 'twitter'), 1 / 0", "SELECT flake_cover(flake_max(clock_timestamp()), 'twitter'), 1 / 0",
 ]  # fmt: skip
-ASKING = ["SELECT flake_horizon() - interval '999999 years'", "SELECT flake_horizon(), 1 / (random() * 0)"]
-ON_STANDBY = "SELECT flake_publish_horizon()"
+ASKING = ["SELECT flake_watermark() - interval '999999 years'", "SELECT flake_watermark(), 1 / (random() * 0)"]
+ON_STANDBY = "SELECT flake_publish_watermark()"
 # Bad arguments, failed arithmetic, a layout whose time is over, and layouts with too few workers for this configuration.
 WRONG = {"22003", "22008", "22012", "22023", "22P02", "2200H", "0A000", "42704", "42883"}
 
@@ -44,7 +44,7 @@ class Failing:
                 client.oracle.end(batch, client.node)
 
     def has_to_fail(self, statement, batch):
-        """A standby cannot publish a horizon unless it is promoted at that moment. Narrow layouts have too few workers unless
+        """A standby cannot publish a watermark unless it is promoted at that moment. Narrow layouts have too few workers unless
         the number of nodes was lowered."""
         node, maker = self.client.node, batch.makers[0]
         if statement == ON_STANDBY:

@@ -178,16 +178,16 @@ def opened(node):
 
 
 def accept_clock(cluster, node):
-    """Accepts the clock. Consumers must start over, and a WARNING must be raised if IDs can be below earlier horizons."""
+    """Accepts the clock. Consumers must start over, and a WARNING must be raised if IDs can be below earlier watermarks."""
     consumer, warnings = node.consumers.get("postgres"), []
-    returned = consumer and consumer.horizon_of(node)
+    returned = consumer and consumer.watermark_of(node)
     cluster.oracle.accept(node)
     with contextlib.suppress(*REFUSED), node.server.connect() as db:
         db.add_notice_handler(warnings.append)
         (accepted,), = db.execute("SELECT flake_accept_clock()").fetchall()
         if returned and accepted < returned and not warnings:
             cluster.oracle.fail(f"{node.name} makes IDs from {accepted} on, and does not warn of {returned}")
-    # A client may have asked for a horizon in the meantime.
+    # A client may have asked for a watermark in the meantime.
     cluster.oracle.accept(node)
 
 

@@ -1,4 +1,4 @@
-"""The oracle: it keeps every returned ID and its maker, and reports duplicates and IDs below horizons."""
+"""The oracle: it keeps every returned ID and its maker, and reports duplicates and IDs below watermarks."""
 
 import collections
 import dataclasses
@@ -50,7 +50,7 @@ class Batch:
     began: float
     clock: float
     makers: tuple
-    above: datetime.datetime | None  # a horizon that its server returned before, or the argument of flake_start_above
+    above: datetime.datetime | None  # a watermark that its server returned before, or the argument of flake_start_above
     returned: datetime.datetime | None  # what flake_start_above returned, as long as it holds
     ended: float = float("inf")
     ended_clock: float = float("inf")
@@ -90,7 +90,7 @@ class Oracle:
             token = len(self.batches)
             maker, clock = node.maker, node.clock.now()
             consumer = node.consumers.get(database)
-            above = consumer and consumer.horizon_of(node)
+            above = consumer and consumer.watermark_of(node)
             returned, whose = node.above
             if whose == (maker.memory, maker.branch) and node.above_in in (None, database):
                 above = max(above or node.given, node.given)
@@ -100,7 +100,7 @@ class Oracle:
             return self.batches[token]
 
     def accept(self, node):
-        """Forgets horizons before a superuser accepts the clock, because IDs can be below them afterwards."""
+        """Forgets watermarks before a superuser accepts the clock, because IDs can be below them afterwards."""
         with self.lock:
             node.accepted += 1
             node.above = node.given, node.above[1]
@@ -131,7 +131,7 @@ class Oracle:
                 other = made.setdefault(number, batch)
                 if other is not batch:
                     self.twice(layout, number, other, batch)
-            self.look_at_horizon(layout, numbers, batch)
+            self.look_at_watermark(layout, numbers, batch)
             self.look_at_ticks(layout, {number & layout.time for number in numbers}, batch)
         maker = batch.makers[0]
         if node.maker is maker and layout.node(numbers[0], maker.count) not in (None, maker.number):
@@ -167,8 +167,8 @@ class Oracle:
         if self.near[name] == 1:
             self.happened(f"{name}, a tick:\n    {other}\n    {batch}")
 
-    def look_at_horizon(self, layout, numbers, batch):
-        """Checks that no ID is below a horizon that was returned before, nor where flake_start_above said that IDs begin."""
+    def look_at_watermark(self, layout, numbers, batch):
+        """Checks that no ID is below a watermark that was returned before, nor where flake_start_above said that IDs begin."""
         limits = [limit for limit in (batch.above, batch.returned) if limit]
         lowest = min(map(layout.end, numbers)) if limits else None
         if limits and lowest <= max(limits):
@@ -182,7 +182,7 @@ class Oracle:
             other = self.made[layout.key].setdefault(number, batch)
             if other is not batch:
                 self.twice(layout, number, other, batch)
-            self.look_at_horizon(layout, [number], batch)
+            self.look_at_watermark(layout, [number], batch)
 
     def twice(self, layout, number, one, other):
         name = exemptions.of(one, other, layout.tick)

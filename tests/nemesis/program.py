@@ -1,5 +1,5 @@
 """Programs: transactions of random parts. They make IDs now and insert them later, inside savepoints that are rolled back and
-around errors that are caught, and ask for horizons in between."""
+around errors that are caught, and ask for watermarks in between."""
 
 import time
 
@@ -125,7 +125,7 @@ class Program:
         return True
 
     def ask(self):
-        """Asks for a horizon if the database has a consumer, and less often if that reads often."""
+        """Asks for a watermark if the database has a consumer, and less often if that reads often."""
         client = self.client
         consumer = client.node.consumers.get(client.database)
         if consumer is None or client.node.maker.recovers or self.random.random() > (consumer.pause or 0.3):

@@ -12,7 +12,7 @@ class Report:
 
     def __init__(self):
         self.seeds, self.ids, self.rows, self.overlaps, self.thrown = [], 0, 0, 0, 0
-        self.consumed, self.on_standbys, self.horizons = 0, 0, 0
+        self.consumed, self.on_standbys, self.watermarks = 0, 0, 0
         self.seconds = 0.0
         self.faults, self.forgiven, self.near, self.refusals = (collections.Counter() for _ in range(4))
         self.longest, self.failures, self.forgotten = {}, [], 0
@@ -30,7 +30,7 @@ class Report:
         self.refusals.update(cluster.refusals.counts)
         self.consumed += sum(consumer.passed for consumer in cluster.consumers)
         self.on_standbys += sum(consumer.passed_on_standbys for consumer in cluster.consumers)
-        self.horizons += sum(node.published for node in cluster.nodes.values())
+        self.watermarks += sum(node.published for node in cluster.nodes.values())
         self.thrown += cluster.refusals.thrown
         self.forgotten += any(FORGOTTEN in node.log for node in cluster.nodes.values())
         for state, lasted in cluster.refusals.longest.items():
@@ -43,9 +43,9 @@ class Report:
         forgiven = {function.__name__: self.forgiven[function.__name__] for function in exemptions.EXEMPTIONS}
         lines = [
             f"plans of seeds {', '.join(self.seeds)} in {self.seconds:.0f} s",
-            f"{self.ids} IDs, {self.rows} rows read; consumed up to a horizon: {self.consumed} on primaries, {self.on_standbys} "
-            f"on standbys by {self.horizons} that were published; plans in which PostgreSQL has forgotten prepared transactions, "
-            f"and consumers are not judged: {self.forgotten}",
+            f"{self.ids} IDs, {self.rows} rows read; consumed up to a watermark: {self.consumed} on primaries, "
+            f"{self.on_standbys} on standbys by {self.watermarks} that were published; plans in which PostgreSQL has "
+            f"forgotten prepared transactions, and consumers are not judged: {self.forgotten}",
             f"faults: {counted(self.faults)}",
             f"exemptions used: {counted(forgiven)}; equal IDs of layouts that overlap: {self.overlaps}; "
             f"forgiven ticks that were used twice: {counted(self.near)}",

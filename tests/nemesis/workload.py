@@ -15,7 +15,7 @@ from .layouts import BATCHED, CALLS, PLENTIFUL, SLOW, TAILED
 from .program import Program
 
 MOST_CLIENTS = 3  # for each server
-PUBLISH = "SELECT flake_publish_horizon()"
+PUBLISH = "SELECT flake_publish_watermark()"
 PATIENCE = 3  # seconds after which a statement is canceled
 HOSTILE = ["-c flake.node_id=1", "-c flake.node_count=1 -c flake.node_id=0", "-c flake.node_count=1024", "-c flake.node_id=x"]
 # Settings that some sessions have.
@@ -222,7 +222,7 @@ class Client:
         self.db.execute("COMMIT")
 
     def cover(self, kind, count):
-        """Makes IDs that another transaction inserts with flake_cover, unless a horizon has passed them by then."""
+        """Makes IDs that another transaction inserts with flake_cover, unless a watermark has passed them by then."""
         kind = self.random.choice(list(TAILED))
         with self.making(kind, "cover") as batch:
             ids = self.db.execute(f"SELECT {CALLS[kind]} FROM {ROWS}", (count,)).fetchall()
@@ -242,7 +242,7 @@ class Client:
             self.db.execute(insert, (token, ids))
 
     def publish(self, kind, count):
-        """Publishes a horizon, which stays published even if the transaction is rolled back."""
+        """Publishes a watermark, which stays published even if the transaction is rolled back."""
         with self.making("twitter", "publish"):
             self.db.execute(self.random.choice([PUBLISH, f"BEGIN; {PUBLISH}; ROLLBACK"]))
             self.node.published += 1

@@ -14,7 +14,7 @@ ROOMS = {
         "clock",
     ],
     SRC / "core": [
-        "lib", "seal", "sno", "generator", "horizon", "ledger", "id", "words", "lane", "part", "turn", "node", "layout",
+        "lib", "seal", "sno", "generator", "watermark", "ledger", "id", "words", "lane", "part", "turn", "node", "layout",
         "error", "code", "key", "sync", "instant",
     ],
 }

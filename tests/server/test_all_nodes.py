@@ -1,5 +1,5 @@
 """The recipe of tail-recipes.md for three nodes that write one table and replicate it to each other; one is cut off
-for a while, and a reader below the least horizon of all misses nothing. FLAKE_TAILING_ROWS is the number of rows to write."""
+for a while, and a reader below the least watermark of all misses nothing. FLAKE_TAILING_ROWS is the number of rows to write."""
 
 import os
 import re
@@ -32,7 +32,7 @@ ROLLBACK;
 """
 # The query is on the page.
 READY = re.search(r"`(SELECT bool_and\(srsubstate.*?)`", RECIPES.read_text())[1]
-TAKE_OUT = re.search(r"`(UPDATE horizons SET .*?)`", RECIPES.read_text())[1]
+TAKE_OUT = re.search(r"`(UPDATE watermarks SET .*?)`", RECIPES.read_text())[1]
 
 
 def connected(server):
@@ -45,7 +45,7 @@ def three_nodes(own_servers):
         pytest.skip("subscriptions with origin = none need PostgreSQL 16")
     for server in nodes:
         server.sql(recipe(HEADING)[0])
-        server.sql("CREATE PUBLICATION tailed FOR TABLE outbox, horizons")
+        server.sql("CREATE PUBLICATION tailed FOR TABLE outbox, watermarks")
     for to, server in enumerate(nodes):
         for of, other in enumerate(nodes):
             if to != of:
@@ -140,7 +140,7 @@ def test_consumers_of_three_nodes_lose_no_row(own_servers):
         nodes[to].sql(f"DROP SUBSCRIPTION from_2_to_{to}")
     nodes[0].sql(TAKE_OUT)
     with nodes[1].connect() as db:
-        wait_until(lambda: db.execute("SELECT upto FROM horizons WHERE node = 2").fetchone() == ((1 << 63) - 1,))
+        wait_until(lambda: db.execute("SELECT upto FROM watermarks WHERE node = 2").fetchone() == ((1 << 63) - 1,))
         last = db.execute("INSERT INTO outbox DEFAULT VALUES RETURNING id").fetchone()[0]
         for node in range(2):
             time.sleep(0.01)

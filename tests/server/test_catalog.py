@@ -171,7 +171,7 @@ SHADOWED = [
     "SELECT public.flake_create_layout('made', '{\"like\": \"si\"}')", "SELECT public.flake_next('made'), public.sno_next()",
     "SELECT public.flake_drop_layout('made')", "SELECT public.flake_accept_clock()", "SELECT public.flake_accept_turn()",
     "SELECT flake_internal.flake_record_mark()", "SELECT public.flake_decode(1)", "SELECT public.flake_explain(1)",
-    "SELECT public.flake_publish_horizon()", "SELECT public.flake_horizon()",
+    "SELECT public.flake_publish_watermark()", "SELECT public.flake_watermark()",
     "SELECT public.flake_node(1)", "SELECT public.flake_node('2222222222222222'::public.sno)",
     "SELECT public.flake_make('2024-01-01Z', '{\"worker\": 1}')", "SELECT public.flake_during(1, '[2024-01-01Z,)')",
     "SELECT public.sno_during('2222222222222222', '[2024-01-01Z,)')",

@@ -1,12 +1,12 @@
-"""Horizons, flake_take and other servers beside a COPY, which keeps rows with IDs until it inserts them together."""
+"""Watermarks, flake_take and other servers beside a COPY, which keeps rows with IDs until it inserts them together."""
 
 import psycopg
 import pytest
 
 from copying import TRACKED, counted, distinct, load
-from horizon import holds, horizon, insert, passes, wait_for_next_tick
 from taking import LAST, TAKE, events, prepared, wait_until_complete
 from waiting import is_busy, wait_until
+from watermark import holds, insert, passes, wait_for_next_tick, watermark
 
 COPY = "COPY outbox (event) FROM STDIN"
 # Whether this session has a transaction that has made an ID.
@@ -45,15 +45,15 @@ def lines(first, count):
     return [str(n) for n in range(first, first + count)]
 
 
-def test_a_slow_copy_holds_the_horizon(server, db, writer):
+def test_a_slow_copy_holds_the_watermark(server, db, writer):
     """It has made IDs for rows that it has not inserted yet."""
     copy = Slow(server, writer, lines(11, MANY))
     later = insert(db)
     wait_for_next_tick(db, later)
-    held = [horizon(db)]
+    held = [watermark(db)]
     copy.send(lines(11 + MANY, MANY))
     assert holds(db, later)
-    held.append(horizon(db))
+    held.append(watermark(db))
     copy.end()
     first, rows = db.execute("SELECT min(id), count(*) FROM outbox WHERE event::int > 10").fetchone()
     assert rows == 2 * MANY and all(first >= instant for instant in held)
@@ -81,7 +81,7 @@ ENDS = ["canceled", "terminated", "by its client", "at its last row", "by an ear
 
 
 @pytest.mark.parametrize("how", ENDS)
-def test_a_copy_that_fails_lets_the_horizon_go(server, db, how):
+def test_a_copy_that_fails_lets_the_watermark_go(server, db, how):
     take = TAKE.replace("100", "100000")
     assert events(db, take) == list(range(1, 11))
     with server.session() as writer:

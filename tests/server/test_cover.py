@@ -1,10 +1,10 @@
-"""flake_cover() makes a transaction hold the horizon at another transaction's ID, or raises an error if it is too late."""
+"""flake_cover() makes a transaction hold the watermark at another transaction's ID, or raises an error if it is too late."""
 
 import psycopg
 import pytest
 
-from horizon import OUTBOX, holds, holds_sno, horizon, insert_in_transactions, one, passes, passes_sno, take_snapshot
 from standing_clock import at, running
+from watermark import OUTBOX, holds, holds_sno, insert_in_transactions, one, passes, passes_sno, take_snapshot, watermark
 
 TOO_LATE = psycopg.errors.ObjectNotInPrerequisiteState
 
@@ -42,7 +42,7 @@ def test_an_id_that_is_covered_holds_it(writer, tailer):
     "flake_cover(sno_min(now() + '1 min'))",
 ])  # fmt: skip
 def test_an_id_ahead_of_the_clock_is_refused(server, writer, tailer, call):
-    """If an ID is read by a layout that has not made it, the horizon may have passed it already."""
+    """If an ID is read by a layout that has not made it, the watermark may have passed it already."""
     server.sql("""SELECT flake_create_layout('like_unix', '{"like": "twitter", "epoch": "1970-01-01T00:00:00Z"}')
                   WHERE NOT EXISTS (SELECT FROM flake_layouts WHERE name = 'like_unix')""")
     error = pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState, writer.execute, f"SELECT {call}").value.diag
@@ -64,7 +64,7 @@ def test_it_returns_the_id(writer, tailer):
 
 
 @pytest.mark.parametrize("make, kind, passes", [("flake_next('twitter')", "bigint", passes), ("sno_next()", "sno", passes_sno)])
-def test_an_id_below_a_horizon_is_refused(writer, tailer, make, kind, passes):
+def test_an_id_below_a_watermark_is_refused(writer, tailer, make, kind, passes):
     id = one(writer, f"SELECT {make}")
     assert passes(tailer, id)
     error = pytest.raises(TOO_LATE, writer.execute, f"SELECT flake_cover('{id}'::{kind})").value.diag
@@ -77,18 +77,18 @@ def test_an_id_below_a_horizon_is_refused(writer, tailer, make, kind, passes):
     assert tailer.execute("SELECT * FROM flake_open_transactions").fetchall() == []
 
 
-def test_a_refused_id_does_not_hold_the_horizon(writer, tailer):
+def test_a_refused_id_does_not_hold_the_watermark(writer, tailer):
     id = make(writer)
     assert passes(tailer, id)
-    before = horizon(tailer)
+    before = watermark(tailer)
     with pytest.raises(TOO_LATE):
         writer.execute("SELECT flake_cover(%s)", (id,))
-    assert horizon(tailer) >= before
+    assert watermark(tailer) >= before
     writer.execute("BEGIN; SAVEPOINT s")
     with pytest.raises(TOO_LATE):
         writer.execute("SELECT flake_cover(%s)", (id,))
     writer.execute("ROLLBACK TO s; COMMIT")
-    assert horizon(tailer) >= before
+    assert watermark(tailer) >= before
 
 
 def test_a_covered_sno_holds_it(writer, tailer):
@@ -152,8 +152,8 @@ def test_a_procedure_covers_an_id_again_after_a_commit(writer, tailer):
     assert passes(tailer, int(one(writer, "SELECT current_setting('kept.id')")))
 
 
-def test_an_id_of_a_long_tick_is_covered_until_the_horizon_passes_it(own_servers):
-    """The tailer asks for the horizon before the ID's tick, in it, and after it."""
+def test_an_id_of_a_long_tick_is_covered_until_the_watermark_passes_it(own_servers):
+    """The tailer asks for the watermark before the ID's tick, in it, and after it."""
     server = own_servers(clock=running(-7200))
     server.sql("""SELECT flake_create_layout('of_seconds', '{"like": "twitter", "tick": "1s"}')""")
     server.set_clock(at(0.3))
@@ -161,19 +161,19 @@ def test_an_id_of_a_long_tick_is_covered_until_the_horizon_passes_it(own_servers
         id = one(writer, "SELECT flake_next('of_seconds')")
         server.set_clock(at(0.6))
         # The tick has not ended, so no consumer of this layout has passed it.
-        assert horizon(tailer, "of_seconds") <= id
+        assert watermark(tailer, "of_seconds") <= id
         writer.execute(f"BEGIN; SELECT flake_cover({id}, 'of_seconds')")
         server.set_clock(at(2.3))
-        assert horizon(tailer, "of_seconds") <= id
+        assert watermark(tailer, "of_seconds") <= id
         writer.execute("COMMIT")
-        assert horizon(tailer, "of_seconds") > id
+        assert watermark(tailer, "of_seconds") > id
         with pytest.raises(TOO_LATE):
             writer.execute("SELECT flake_cover(%s, 'of_seconds')", (id,))
 
 
 @pytest.mark.parametrize("back", ["ROLLBACK", "ROLLBACK TO s; COMMIT"])
 def test_no_id_is_covered_by_a_page_that_was_rolled_back(own_servers, back):
-    """The server loses its file, and its clock is behind: only the page knows the horizon. A transaction drops and creates the
+    """The server loses its file, and its clock is behind: only the page knows the watermark. A transaction drops and creates the
     extension, and covers an ID by the page that is new in it."""
     server = own_servers(clock="+0")
     cover = "SELECT flake_cover(flake_min(clock_timestamp()))"

@@ -1,7 +1,7 @@
 """Guarantees of a server hold in each of its databases, whichever one a command is run in.
 
-Horizons of one database and prepared transactions of another are in test_horizon.py, test_horizon_prepared.py and
-test_horizon_restarts.py; marks are in test_mark.py, and horizons of standbys in test_horizon_standby.py.
+Watermarks of one database and prepared transactions of another are in test_watermark.py, test_watermark_prepared.py and
+test_watermark_restarts.py; marks are in test_mark.py, and watermarks of standbys in test_watermark_standby.py.
 """
 
 import contextlib
@@ -10,8 +10,8 @@ import psycopg
 import pytest
 
 from clients import Made
-from horizon import OUTBOX, horizon, insert
 from standing_clock import at, attempt, cancelled, make, server_at_0, sessions
+from watermark import OUTBOX, insert, watermark
 
 DATABASES = ["postgres", "other"]
 # Checks from the database of the command, and from the other one.
@@ -78,7 +78,7 @@ def test_ids_of_all_databases_start_above(own_servers, database):
 
 @either
 def test_an_accepted_clock_counts_in_all_databases(server, database):
-    """Sessions of both databases continue with new IDs, and no horizon is above them."""
+    """Sessions of both databases continue with new IDs, and no watermark is above them."""
     made = Made()
     with session_of_each(server) as dbs:
         for db in dbs.values():
@@ -86,7 +86,7 @@ def test_an_accepted_clock_counts_in_all_databases(server, database):
         server.set_clock(at(3600))
         for db in dbs.values():
             make(db, made)
-            horizon(db)
+            watermark(db)
         server.set_clock(at(0.5))
         assert server.value("SELECT lead > interval '1 hour' - interval '10 s' FROM flake_stats")
         dbs[database].execute("SELECT flake_accept_clock()")
@@ -98,7 +98,7 @@ def test_an_accepted_clock_counts_in_all_databases(server, database):
         server.set_clock(at(11))
         for name in DATABASES:
             with server.connect(dbname=name) as tailer:
-                assert horizon(tailer) <= ids[name]
+                assert watermark(tailer) <= ids[name]
 
 
 def test_statistics_and_findings_are_the_same_in_all_databases(own_servers):

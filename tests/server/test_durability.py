@@ -7,8 +7,8 @@ import psycopg
 import pytest
 
 from clients import Made
-from horizon import announce, below
 from standing_clock import SESSIONS, at, attempts, make, make_in_all, running, server_at_0, sessions, wait_until
+from watermark import announce, below
 
 # A library that records which files are flushed.
 FLUSHES = """
@@ -139,8 +139,8 @@ int fdatasync(int file)
 """
 
 
-def test_an_acceptance_that_could_not_be_flushed_takes_no_horizon_back(own_servers):
-    """The acceptance is in the file, and a crash follows. A horizon was asked for in between."""
+def test_an_acceptance_that_could_not_be_flushed_takes_no_watermark_back(own_servers):
+    """The acceptance is in the file, and a crash follows. A watermark was asked for in between."""
     server, made = server_at_0(own_servers), Made()
     preload(server, "fails", FAILS)
     server.set_clock(at(3600))

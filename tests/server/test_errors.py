@@ -274,7 +274,7 @@ def test_a_standby_makes_ids_once_it_is_promoted(servers):
 
 REFUSED_IN_RECOVERY = [
     "flake_internal.flake_record_mark()", "flake_accept_clock()", "flake_accept_turn()", "flake_start_above(1, 'twitter')",
-    "flake_cover(1, 'twitter')", "flake_publish_horizon()",
+    "flake_cover(1, 'twitter')", "flake_publish_watermark()",
 ]  # fmt: skip
 REFUSED_AS_READ_ONLY = [
     """flake_create_layout('new', '{"like": "si"}')""", "flake_drop_layout('old')", "flake_create_key('new', 'si')",

@@ -132,12 +132,12 @@ class Store:
             time.sleep(0.01)
 
     def lags(self):
-        """Returns whether the horizon is behind the clock."""
+        """Returns whether the watermark is behind the clock."""
         before = self.server.value("SELECT clock_timestamp()")
-        return self.server.value("SELECT flake_horizon()") < before
+        return self.server.value("SELECT flake_watermark()") < before
 
     def complete(self):
-        wait_until(lambda: self.server.value("SELECT max(id) < flake_min(flake_horizon(), 'twitter') FROM store"))
+        wait_until(lambda: self.server.value("SELECT max(id) < flake_min(flake_watermark(), 'twitter') FROM store"))
         self.flake.poll()
         return [event for event, in self.server.sql("SELECT event FROM store ORDER BY id")]
 

@@ -146,7 +146,7 @@ def put_other_version(server, form=99, division=DIVISION):
 IN_SHARED_MEMORY = [
     "SELECT flake_next('twitter')", "SELECT flake_next('si')", "SELECT flake_batch('twitter', 3)", "SELECT sno_next()",
     "SELECT sno_next(0, 1)", "SELECT flake_start_above(flake_min(now()), 'twitter')", "SELECT flake_accept_clock()",
-    "SELECT flake_horizon()", "SELECT flake_publish_horizon()",
+    "SELECT flake_watermark()", "SELECT flake_publish_watermark()",
     "SELECT flake_cover(flake_min(now()))", "INSERT INTO made DEFAULT VALUES",
 ]  # fmt: skip
 

@@ -11,8 +11,8 @@ from waiting import Background, wait_until
 LAYOUT = """SELECT flake_create_layout('mine', '{"like": "twitter", "epoch": "2024-01-01T00:00:00Z"}')"""
 # Everything that needs time, or says which time rows have.
 CALLS = [
-    *KINDS.values(), "flake_next('mine')", "count(*) FROM flake_batch('twitter', 3)", "flake_horizon()",
-    "flake_publish_horizon()", "flake_cover(flake_next('twitter'))",
+    *KINDS.values(), "flake_next('mine')", "count(*) FROM flake_batch('twitter', 3)", "flake_watermark()",
+    "flake_publish_watermark()", "flake_cover(flake_next('twitter'))",
 ]  # fmt: skip
 # The relations of the extension that a role can name.
 NAMED = """

@@ -156,7 +156,7 @@ def test_sessions_that_wait_for_a_stuck_disk_can_be_canceled(servers):
     server.sql(MAKE, 1)
 
 
-@pytest.mark.parametrize("call", ["flake_next('twitter')", "sno_next()", "flake_horizon()"])
+@pytest.mark.parametrize("call", ["flake_next('twitter')", "sno_next()", "flake_watermark()"])
 def test_a_session_canceled_at_its_first_id_is_counted_once(servers, call):
     server, sessions = servers(), "SELECT sessions FROM flake_stats"
     with server.session() as db:

@@ -22,14 +22,14 @@ ALERTS = {rule["alert"]: rule["expr"] for rule in GROUP["rules"]}
 ALL_ARE_WELL = {
     "sql_exporter_last_scrape_failed{query='flake_makes_ids'}": "0+0x60", "sql_flake_stats{col='clock_changes'}": "3+0x60",
     "sql_flake_stats{col='lead'}": "0+0x60",
-    "sql_flake_horizon{col='lag'}": "10+0x60", "sql_flake_check{col='ok',name='end of layouts'}": "1+0x60",
+    "sql_flake_watermark{col='lag'}": "10+0x60", "sql_flake_check{col='ok',name='end of layouts'}": "1+0x60",
 }  # fmt: skip
 # The causes of each alert, as values of a metric minute by minute.
 RAISED = {
     "FlakeRefusesIDs": ("sql_exporter_last_scrape_failed{query='flake_makes_ids'}", "0+0x10 1+0x50"),
     "FlakeClockWasSet": ("sql_flake_stats{col='clock_changes'}", "3+0x40 4+0x20"),
     "FlakeLeadsTheClock": ("sql_flake_stats{col='lead'}", "0+0x10 100-1x50"),
-    "FlakeHorizonIsOld": ("sql_flake_horizon{col='lag'}", "10+60x60"),
+    "FlakeWatermarkIsOld": ("sql_flake_watermark{col='lag'}", "10+60x60"),
     "FlakeCheckFails": ("sql_flake_check{col='ok',name='end of layouts'}", "1+0x10 0+0x50"),
 }
 
@@ -60,7 +60,7 @@ def test_a_member_of_pg_monitor_reads_them(server):
         checks = read(db, "flake_check")
         assert {check for _, check in checks} == {check for check, in server.sql("SELECT name FROM flake_check()")}
         assert set(checks.values()) == {1}
-        assert read(db, "flake_horizon") == {("lag",): 0}
+        assert read(db, "flake_watermark") == {("lag",): 0}
         assert read(db, "flake_stats")["sessions",] == 1
 
 
@@ -80,9 +80,9 @@ def test_the_values_that_alerts_are_about_change(server):
         server.set_clock("+1000")
         read(db, "flake_makes_ids")
         assert read(db, "flake_stats")["clock_changes",] > changes
-        assert 990 < read(db, "flake_horizon")["lag",] < 1100, "although the session is of another role"
+        assert 990 < read(db, "flake_watermark")["lag",] < 1100, "although the session is of another role"
         app.execute("ROLLBACK")
-        assert read(db, "flake_horizon")["lag",] == 0
+        assert read(db, "flake_watermark")["lag",] == 0
         server.set_clock("-1000")
         assert read(db, "flake_makes_ids") == {("ok",): 1}
         assert 1990 < read(db, "flake_stats")["lead",] < 2010
@@ -102,7 +102,7 @@ def test_a_standby_is_well(server, own_servers):
     standby = own_servers(standby_of=server)
     with standby.connect(user="monitor") as db:
         assert read(db, "flake_makes_ids") == {("ok",): 1}
-        assert read(db, "flake_horizon") == {("lag",): 0}
+        assert read(db, "flake_watermark") == {("lag",): 0}
         assert all(read(db, "flake_check").values()) and read(db, "flake_stats")
 
 
@@ -156,7 +156,7 @@ def test_the_exporter_serves_the_metrics(server):
     try:
         wait_until(lambda: has('sql_exporter_last_scrape_failed{query="flake_makes_ids"} 0'))
         wait_until(lambda: has('sql_flake_check{col="ok",name="end of layouts"} 1'))
-        wait_until(lambda: has('sql_flake_horizon{col="lag"} 0'))
+        wait_until(lambda: has('sql_flake_watermark{col="lag"} 0'))
         wait_until(lambda: has('sql_flake_stats{col="clock_changes"} 0'))
         server.set_clock("-100000")
         wait_until(lambda: has('sql_exporter_last_scrape_failed{query="flake_makes_ids"} 1'))

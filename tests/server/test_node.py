@@ -5,8 +5,8 @@ import re
 import psycopg
 import pytest
 
-from horizon import PARALLEL
 from waiting import wait_until
+from watermark import PARALLEL
 
 NODES = [0, 2]
 # In addition to built-in layouts, one with four workers, so that each of three nodes has one, and one with two worker fields.

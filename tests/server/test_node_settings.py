@@ -8,8 +8,8 @@ import psycopg
 import pytest
 
 from conftest import ROOT
-from horizon import PARALLEL
 from waiting import wait_until
+from watermark import PARALLEL
 
 NODE_1_OF_2 = ["flake.node_id=1", "flake.node_count=2"]
 # The settings in force. Workers of a session's IDs could belong to another number by chance.

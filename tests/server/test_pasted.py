@@ -19,7 +19,7 @@ UNORDERED = ["uniqueid", "seata"]
 # The changes for the type sno that docs/how-to/tail.md describes.
 FOR_SNO = [
     (r"flake_next\('twitter'\)", "sno_next()"),
-    (r"flake_min\(flake_horizon\(\), 'twitter'\)", "sno_min(flake_horizon())"),
+    (r"flake_min\(flake_watermark\(\), 'twitter'\)", "sno_min(flake_watermark())"),
     (r"flake_cover\((.*?), 'twitter'\)", r"flake_cover(\1::sno)"),
     (r"flake_node\(id, 'twitter'\)", "flake_node(id)"),
     (r"\b(id|last|position|upto|low|high) bigint\b", r"\1 sno"),
@@ -78,10 +78,10 @@ def test_recipes_lose_no_row(own_servers, layout):
     server.sql(pasted(outbox, layout))
     (take, taking), (jobs, working), (projection, projecting), (exports, exporting), (covered,) = of.values()
     server.sql(take + jobs + projection + exports)
-    horizon = pasted("flake_min(flake_horizon(), 'twitter')", layout)
+    watermark = pasted("flake_min(flake_watermark(), 'twitter')", layout)
 
     def wait_until_complete(table):
-        wait_until(lambda: server.value(f"SELECT COALESCE(max(id) < {horizon}, true) FROM {table}"))
+        wait_until(lambda: server.value(f"SELECT COALESCE(max(id) < {watermark}, true) FROM {table}"))
 
     def until_complete(process, step):
         taken = []
@@ -137,7 +137,7 @@ def test_recipes_lose_no_row(own_servers, layout):
 def test_recipes_of_others_raise_an_error(own_servers, layout):
     server = own_servers()
     server.sql(pasted("CREATE TABLE outbox (id bigint PRIMARY KEY DEFAULT flake_next('twitter'), event text)", layout))
-    query = pasted("SELECT * FROM outbox WHERE id < flake_min(flake_horizon(), 'twitter')", layout)
+    query = pasted("SELECT * FROM outbox WHERE id < flake_min(flake_watermark(), 'twitter')", layout)
     with server.connect() as db:
         assert pytest.raises(psycopg.Error, db.execute, query).value.sqlstate == "22023"
 

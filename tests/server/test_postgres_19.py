@@ -89,7 +89,7 @@ def test_flake_take_loses_no_row_during_repack(own_servers):
             for n in range(10):
                 writer.execute(f"INSERT INTO outbox (n) SELECT g FROM generate_series({n * 500}, {n * 500 + 499}) g")
                 keeper.execute("REPACK (CONCURRENTLY) outbox")
-        newest = "SELECT COALESCE(max(id) < flake_min(flake_horizon(), 'twitter'), true) FROM outbox"
+        newest = "SELECT COALESCE(max(id) < flake_min(flake_watermark(), 'twitter'), true) FROM outbox"
         wait_until(lambda: server.value(newest))
     finally:
         stopped.set()
@@ -126,18 +126,18 @@ def test_repack_leaves_a_server_alone(own_servers):
     assert server.sql(alone) == [(False,)]
 
 
-def test_a_standby_waits_for_a_horizon(own_servers):
+def test_a_standby_waits_for_a_watermark(own_servers):
     """The page on reading standbys waits by WAIT FOR instead of asking again and again."""
     primary = own_servers()
     standby = own_servers(standby_of=primary)
     primary.sql("CREATE TABLE t (id bigint DEFAULT flake_next('twitter'))")
     id, = primary.sql("INSERT INTO t DEFAULT VALUES RETURNING id")[0]
-    wait_until(lambda: primary.value("SELECT flake_min(flake_horizon(), 'twitter') > %s", id))
-    primary.sql("SELECT flake_publish_horizon()")
+    wait_until(lambda: primary.value("SELECT flake_min(flake_watermark(), 'twitter') > %s", id))
+    primary.sql("SELECT flake_publish_watermark()")
     lsn = primary.value("SELECT pg_current_wal_insert_lsn()")
     with standby.connect() as db:
         db.execute(f"WAIT FOR LSN '{lsn}'")
-        assert db.execute("SELECT flake_min(flake_horizon(), 'twitter') > %s", (id,)).fetchone() == (True,)
+        assert db.execute("SELECT flake_min(flake_watermark(), 'twitter') > %s", (id,)).fetchone() == (True,)
 
 
 def test_new_forms_of_statements_make_ids(own_servers):

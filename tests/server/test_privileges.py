@@ -27,7 +27,7 @@ CALLS = """
     SELECT flake_next('twitter')                                          yes yes yes yes yes yes
     SELECT count(*) FROM flake_batch('twitter', 3)                        yes yes yes yes yes yes
     SELECT sno_next()                                                     yes yes yes yes yes yes
-    SELECT flake_publish_horizon() IS NOT NULL                            yes yes yes yes yes yes
+    SELECT flake_publish_watermark() IS NOT NULL                            yes yes yes yes yes yes
     SELECT flake_decode(1)                                                yes yes yes yes yes yes
     SELECT sno_min(now()) < sno_max(now())                                yes yes yes yes yes yes
     SELECT count(*) FROM flake_layouts                                    yes yes yes yes yes yes

@@ -77,7 +77,7 @@ def writers(server, table="outbox"):
 
 
 def wait_until_complete(server, table="outbox"):
-    wait_until(lambda: server.value(server.named(f"SELECT COALESCE(max(id) < flake_min(flake_horizon()), true) FROM {table}")))
+    wait_until(lambda: server.value(server.named(f"SELECT COALESCE(max(id) < flake_min(flake_watermark()), true) FROM {table}")))
 
 
 def consume(server, process, step):
@@ -252,7 +252,7 @@ def until_it_is_closed(act, db):
 def test_a_consumer_on_a_standby_reads_each_row_once(own_servers):
     read = python("A consumer on a standby", "read_on_standby")
     primary = with_outbox(own_servers())
-    primary.sql("SELECT flake_publish_horizon()")
+    primary.sql("SELECT flake_publish_watermark()")
     standby = own_servers(standby_of=primary)
     standby.wait_for_replay(primary)
     with writers(primary) as process, primary.connect() as there, standby.connect() as here:
@@ -368,7 +368,7 @@ def test_the_recipe_for_sqlalchemy_reads_each_row_once(server):
 def test_an_id_of_another_transaction_is_covered_or_refused(server):
     """The ID is covered, or refused if it is too late. It never reaches a consumer in the wrong order."""
     code, = recipe("IDs of another transaction", server=server)
-    query = server.named("SELECT id FROM outbox WHERE id > %s AND id < flake_min(flake_horizon()) ORDER BY id")
+    query = server.named("SELECT id FROM outbox WHERE id > %s AND id < flake_min(flake_watermark()) ORDER BY id")
     command = [bindir() / "psql", "-X", "-q", "-v", "ON_ERROR_STOP=1", "-v", "VERBOSITY=sqlstate"]
 
     def insert():

@@ -20,7 +20,7 @@ def test_a_consumer_does_not_wait_for_rows_that_a_promoted_standby_never_gets(ow
     """The old primary has written rows that the standby never gets."""
     read = python(READS, "read_on_standby")
     primary = with_outbox(own_servers())
-    primary.sql("SELECT flake_publish_horizon()")
+    primary.sql("SELECT flake_publish_watermark()")
     standby = own_servers(standby_of=primary)
     standby.wait_for_replay(primary)
     with primary.connect() as there, standby.connect() as here:
@@ -45,7 +45,7 @@ def test_a_transaction_prepared_at_a_promotion_loses_no_row(own_servers, reads_o
     """The old primary has committed the transaction, but the standby never learns of that. The new primary commits it later."""
     read = python(READS, "read_on_standby")
     primary = with_outbox(own_servers("max_prepared_transactions=5"))
-    primary.sql("SELECT flake_publish_horizon()")
+    primary.sql("SELECT flake_publish_watermark()")
     standby = own_servers(standby_of=primary)
     reader = own_servers(standby_of=standby) if reads_on == "a standby of it" else standby
     reader.wait_for_replay(primary)

@@ -1,4 +1,4 @@
-"""Servers that were restored to a point in time, or upgraded, continue above the IDs and the horizons of their originals."""
+"""Servers that were restored to a point in time, or upgraded, continue above the IDs and the watermarks of their originals."""
 
 import functools
 import os
@@ -9,9 +9,9 @@ import pytest
 
 from clients import Made
 from conftest import ROOT, pg_config
-from horizon import announce, goes_on
 from standing_clock import COUNT, ROWS, SESSIONS, SETTINGS, at, insert, make_in_all, pass_through, server_at_0
 from waiting import wait_until
+from watermark import announce, goes_on
 
 
 def recover(restored, server, *settings):
@@ -50,8 +50,8 @@ def test_ids_after_a_recovery_are_above_its_last_commit(own_servers, target):
 
 
 @pytest.mark.parametrize("number", [0, 1])
-def test_no_id_is_below_a_horizon_from_before_a_recovery(own_servers, number):
-    """The horizon was asked for on the original, which has made no ID since the copy. The copy may have a number of its own."""
+def test_no_id_is_below_a_watermark_from_before_a_recovery(own_servers, number):
+    """The watermark was asked for on the original, which has made no ID since the copy. The copy may have a number of its own."""
     server = server_at_0(own_servers, "flake.node_count=2")
     restored = own_servers(f"flake.node_id={number}", copy_of=server, clock=at(-3600))
     server.set_clock(at(60))
@@ -116,6 +116,6 @@ def test_ids_after_pg_upgrade_are_above_the_mark(own_servers, old):
     pass_through(new, made, -600, 0, 60)
 
 
-def test_no_id_is_below_a_horizon_from_before_an_upgrade(own_servers, old):
+def test_no_id_is_below_a_watermark_from_before_an_upgrade(own_servers, old):
     announced = announce(old)
     goes_on(upgrade(own_servers, old), announced, -600, 0, 59, 60)

@@ -38,11 +38,11 @@ def test_rows_of_one_id_come_together(server, db):
     assert [sorted(events(db, take)) for _ in range(3)] == [[1, 2, 3, 4, 5], [6, 7], []]
 
 
-def test_rows_that_are_not_below_the_horizon_stay(server, db):
-    """Not even the first row of the horizon's tick is returned."""
+def test_rows_that_are_not_below_the_watermark_stay(server, db):
+    """Not even the first row of the watermark's tick is returned."""
     with server.session() as writer:
         writer.execute("BEGIN; INSERT INTO outbox (event) VALUES (11)")
-        db.execute("INSERT INTO outbox SELECT flake_min(flake_horizon(), 'twitter'), 0")
+        db.execute("INSERT INTO outbox SELECT flake_min(flake_watermark(), 'twitter'), 0")
         db.execute("INSERT INTO outbox SELECT flake_next('twitter'), 12")
         assert events(db) == list(range(1, 11))
         writer.execute("COMMIT")
@@ -60,22 +60,22 @@ def test_rows_are_as_the_table_has_them(server, db):
         ALTER TABLE "S ""ß"."T {key}" ALTER large SET STORAGE EXTERNAL, DROP gone, ADD added text DEFAULT 'new';
         INSERT INTO "S ""ß"."T {key}" (t, large) SELECT n, repeat('x', n * 100000) FROM generate_series(1, 3) n;
         INSERT INTO positions VALUES ('mailer', '"S ""ß"."T {key}"')""")
-    wait_until(lambda: server.value("""SELECT max("I d") < flake_min(flake_horizon(), 'twitter') FROM "S ""ß"."T {key}" """))
+    wait_until(lambda: server.value("""SELECT max("I d") < flake_min(flake_watermark(), 'twitter') FROM "S ""ß"."T {key}" """))
     take = """SELECT * FROM flake_take(NULL::"S ""ß"."T {key}", 'positions', 'mailer', 100)"""
     assert db.execute(take).fetchall() == db.execute("""SELECT * FROM "S ""ß"."T {key}" ORDER BY "I d" """).fetchall() != []
 
 
-@pytest.mark.parametrize("kind, default, horizon", [
-    ("bigint", "flake_next('twitter')", "flake_min(flake_horizon(), 'twitter')"),
-    ("sno", "sno_next()", "sno_min(flake_horizon())")])  # fmt: skip
-def test_a_key_of_a_domain_is_taken(server, db, kind, default, horizon):
+@pytest.mark.parametrize("kind, default, watermark", [
+    ("bigint", "flake_next('twitter')", "flake_min(flake_watermark(), 'twitter')"),
+    ("sno", "sno_next()", "sno_min(flake_watermark())")])  # fmt: skip
+def test_a_key_of_a_domain_is_taken(server, db, kind, default, watermark):
     """docs/how-to/json.md does this. The position may have the same domain, or another one."""
     server.sql(f"""
         CREATE DOMAIN public_id AS {kind}; CREATE DOMAIN own_id AS public_id; CREATE DOMAIN place AS {kind};
         CREATE TABLE lines (id own_id PRIMARY KEY DEFAULT {default}, n int); INSERT INTO lines (n) SELECT generate_series(1, 5);
         DROP TABLE positions; CREATE TABLE positions (name text, source regclass, last place, PRIMARY KEY (name, source));
         INSERT INTO positions VALUES ('mailer', 'lines')""")
-    wait_until_complete(server, "lines", horizon)
+    wait_until_complete(server, "lines", watermark)
     take = "SELECT * FROM flake_take(NULL::lines, 'positions', 'mailer', 3)"
     assert [events(db, take) for _ in range(3)] == [[1, 2, 3], [4, 5], []]
 
@@ -136,7 +136,7 @@ def test_more_rows_than_fit_in_memory_are_taken(server, db):
 
 def test_a_consumer_can_begin_with_new_rows(server, db):
     db.execute("""INSERT INTO positions SELECT 'auditor', 'outbox', max(id) FROM outbox
-                  WHERE id < flake_min(flake_horizon(), 'twitter')""")
+                  WHERE id < flake_min(flake_watermark(), 'twitter')""")
     take = TAKE.replace("mailer", "auditor")
     assert events(db, take) == []
     db.execute("INSERT INTO outbox (event) VALUES (11)")
@@ -321,8 +321,8 @@ def test_a_position_belongs_to_a_table(server, db):
     assert events(db) == list(range(1, 11))
 
 
-def test_a_position_above_a_horizon_that_is_held_takes_nothing(server, db):
-    """Horizons can go back a little, because a transaction holds them from just before it has read what was announced."""
+def test_a_position_above_a_watermark_that_is_held_takes_nothing(server, db):
+    """Watermarks can go back a little, because a transaction holds them from just before it has read what was announced."""
     with server.session() as writer:
         writer.execute("BEGIN; INSERT INTO outbox (event) VALUES (11)")
         db.execute("UPDATE positions SET last = flake_min(clock_timestamp(), 'twitter')")

@@ -39,10 +39,10 @@ def test_changes_between_two_calls_lose_no_row(server, db, change):
 
 
 def test_another_layout_between_two_calls_is_noticed(server, db):
-    """The new layout's IDs are above the old layout's IDs at the horizon."""
+    """The new layout's IDs are above the old layout's IDs at the watermark."""
     calls(db)
     server.sql("ALTER TABLE outbox ALTER id SET DEFAULT flake_next('instagram'); INSERT INTO outbox (event) VALUES (11)")
-    wait_until_complete(server, horizon="flake_min(flake_horizon(), 'instagram')")
+    wait_until_complete(server, watermark="flake_min(flake_watermark(), 'instagram')")
     assert events(db) == [7, 8, 9, 10, 11]
 
 
@@ -54,7 +54,7 @@ def test_another_type_of_keys_between_two_calls_is_noticed(server, db):
                   INSERT INTO outbox (event) SELECT generate_series(1, 8);
                   DELETE FROM positions; ALTER TABLE positions ALTER last TYPE sno USING NULL;
                   INSERT INTO positions VALUES ('mailer', 'outbox')""")
-    wait_until(lambda: server.value("SELECT (SELECT id FROM outbox ORDER BY id DESC LIMIT 1) < sno_min(flake_horizon())"))
+    wait_until(lambda: server.value("SELECT (SELECT id FROM outbox ORDER BY id DESC LIMIT 1) < sno_min(flake_watermark())"))
     assert [*calls(db), events(db)] == [[1], [2], [3], [4], [5], [6], [7, 8]]
 
 

@@ -64,12 +64,12 @@ def test_each_row_is_taken_once_and_in_order(own_servers, layout):
     writing = subprocess.Popen(command, env=server.client_environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     mailer, auditor = Consumer(server, TAKE, 0.3), Consumer(server, TAKE.replace("mailer", "auditor"), 0)
     stopped = threading.Event()
-    horizon = pasted("flake_min(flake_horizon(), 'twitter')", layout)
+    watermark = pasted("flake_min(flake_watermark(), 'twitter')", layout)
     with concurrent.futures.ThreadPoolExecutor() as pool:
         jobs = [pool.submit(consumer.run, stopped) for consumer in (mailer, mailer, auditor)]
         try:
             writing.wait()
-            wait_until(lambda: server.value(f"SELECT COALESCE(max(id) < {horizon}, true) FROM outbox"))
+            wait_until(lambda: server.value(f"SELECT COALESCE(max(id) < {watermark}, true) FROM outbox"))
         finally:
             stopped.set()
         [job.result() for job in jobs]

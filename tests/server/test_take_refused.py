@@ -58,7 +58,7 @@ def test_tables_without_a_key_are_refused(db, table):
 def test_a_child_of_another_layout_that_comes_while_a_call_waits_is_refused(server, db):
     db.execute("CREATE TABLE x (id bigint PRIMARY KEY DEFAULT flake_next('instagram'))")
     db.execute("INSERT INTO x DEFAULT VALUES; INSERT INTO positions VALUES ('mailer', 'x')")
-    wait_until_complete(server, "x", "flake_min(flake_horizon(), 'instagram')")
+    wait_until_complete(server, "x", "flake_min(flake_watermark(), 'instagram')")
     take = "SELECT * FROM flake_take(NULL::x, 'positions', 'mailer', 9)"
     with server.connect() as first, server.connect() as second:
         first.execute("BEGIN; SELECT FROM positions WHERE name = 'mailer' AND source = 'x'::regclass FOR UPDATE")
@@ -211,7 +211,7 @@ def test_a_hostile_search_path_is_not_used(server, db):
         CREATE OPERATOR evil.= (LEFTARG = text, RIGHTARG = text, FUNCTION = evil.never);
         CREATE OPERATOR evil.= (LEFTARG = oid, RIGHTARG = oid, FUNCTION = evil.never);
         CREATE OPERATOR evil.= (LEFTARG = regclass, RIGHTARG = regclass, FUNCTION = evil.never);
-        CREATE FUNCTION evil.flake_horizon() RETURNS timestamptz LANGUAGE plpgsql AS $$ BEGIN RAISE 'evil'; END $$;
+        CREATE FUNCTION evil.flake_watermark() RETURNS timestamptz LANGUAGE plpgsql AS $$ BEGIN RAISE 'evil'; END $$;
         CREATE FUNCTION evil.flake_min(timestamptz, text) RETURNS bigint LANGUAGE plpgsql AS $$ BEGIN RAISE 'evil'; END $$;
         CREATE TABLE evil.outbox (LIKE outbox INCLUDING ALL); CREATE DOMAIN evil.text AS pg_catalog.text CHECK (false);
         CREATE DOMAIN evil.int8 AS pg_catalog.int8 CHECK (false);
@@ -233,7 +233,7 @@ def test_operators_for_a_domain_in_the_schema_of_flake_are_not_used(server, db):
         CREATE OPERATOR > (LEFTARG = line_id, RIGHTARG = sno, FUNCTION = never);
         CREATE OPERATOR < (LEFTARG = line_id, RIGHTARG = sno, FUNCTION = never);
         CREATE OPERATOR > (LEFTARG = line_id, RIGHTARG = line_id, FUNCTION = never)""")
-    wait_until_complete(server, "lines", "sno_min(flake_horizon())")
+    wait_until_complete(server, "lines", "sno_min(flake_watermark())")
     take = "SELECT * FROM flake_take(NULL::lines, 'positions', 'mailer', 2)"
     assert [events(db, take) for _ in range(3)] == [[1, 2], [3], []]
 
@@ -262,7 +262,7 @@ def test_names_in_other_encodings_are_kept(server, encoding):
 
 
 def test_a_clock_behind_after_a_restart_refuses_no_position(own_servers):
-    """The restart does not lower the horizon, so the position is not ahead of it."""
+    """The restart does not lower the watermark, so the position is not ahead of it."""
     server = server_at_0(own_servers)
     server.sql(f"""{POSITIONS}; CREATE TABLE outbox (id bigint PRIMARY KEY DEFAULT flake_next('twitter'), event text);
                    INSERT INTO outbox (event) VALUES (1); INSERT INTO positions VALUES ('mailer', 'outbox')""")

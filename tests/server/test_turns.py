@@ -119,16 +119,16 @@ def test_an_old_primary_and_the_new_one_make_no_id_twice(own_servers, lag, behin
 
 
 @pytest.mark.parametrize("number", [0, 1], ids=["the same number", "its own number"])
-def test_a_new_primary_is_above_horizons_that_were_asked_for(own_servers, number):
+def test_a_new_primary_is_above_watermarks_that_were_asked_for(own_servers, number):
     """The first ID is above them."""
     primary = own_servers("flake.node_count=2")
     standby = own_servers(f"flake.node_id={number}", standby_of=primary)
     with primary.connect() as db:
         db.execute("SELECT flake_next('twitter')")
-        horizon, = db.execute("SELECT flake_min(flake_horizon())").fetchone()
+        watermark, = db.execute("SELECT flake_min(flake_watermark())").fetchone()
     standby.wait_for_replay(primary)
     standby.promote()
-    assert standby.value("SELECT flake_next('twitter')") > horizon
+    assert standby.value("SELECT flake_next('twitter')") > watermark
 
 
 def test_a_copy_at_a_point_in_time_and_the_running_original_make_no_id_twice(own_servers):
@@ -197,7 +197,7 @@ def test_without_a_history_a_new_primary_makes_no_ids_until_its_turn_is_accepted
     kept = file.read_bytes()
     DAMAGES[damage](file)
     said = "turn of this server on timeline 5 is not known"
-    for call in ["flake_next('twitter')", "flake_batch('si', 2)", "sno_next()", "flake_horizon()", "flake_publish_horizon()"]:
+    for call in ["flake_next('twitter')", "flake_batch('si', 2)", "sno_next()", "flake_watermark()", "flake_publish_watermark()"]:
         error = pytest.raises(STATE, promoted.sql, f"SELECT {call}").value.diag
         assert error.message_primary == said
         assert "pg_wal/00000005.history" in error.message_detail and "flake_accept_turn()" in error.message_hint

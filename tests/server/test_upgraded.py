@@ -6,7 +6,7 @@ Installations run the same scripts, and the next version is made up.
 import psycopg
 import pytest
 
-import horizon
+import watermark
 from catalog import DEFAULT_PRIVILEGES
 from clients import Made
 from next_release import each_upgrade, provide
@@ -88,7 +88,7 @@ def test_everything_in_a_database_stays_over_an_upgrade(make, version, to, upgra
         db.execute("SELECT flake_drop_layout('new')")
     with server.connect(dbname="kept", user="stranger") as new:
         made.make(new, 100)
-        new.execute("SELECT flake_horizon(); SELECT FROM flake_layouts, flake_open_transactions")
+        new.execute("SELECT flake_watermark(); SELECT FROM flake_layouts, flake_open_transactions")
 
 
 @pytest.mark.parametrize("used", [True, pytest.param(False, marks=pytest.mark.matrix)])
@@ -131,26 +131,26 @@ def test_no_id_is_made_twice_after_an_upgrade_and_a_failover(make, upgrade):
         use(db, made)
 
 
-def test_transactions_from_before_an_upgrade_hold_horizons(make, upgrade):
+def test_transactions_from_before_an_upgrade_hold_watermarks(make, upgrade):
     """Transactions that have made IDs before still hold them, and so do prepared ones."""
     server = make("max_prepared_transactions=2")
-    server.sql(horizon.OUTBOX)
+    server.sql(watermark.OUTBOX)
     with server.connect() as writer, server.connect() as tailer, server.connect() as db:
         db.execute("BEGIN")
-        prepared = horizon.insert(db)
+        prepared = watermark.insert(db)
         db.execute("PREPARE TRANSACTION 'prepared'")
         writer.execute("BEGIN")
-        id = horizon.insert(writer)
-        assert horizon.holds(tailer, prepared)
+        id = watermark.insert(writer)
+        assert watermark.holds(tailer, prepared)
         db.execute(upgrade)
         for asking in [tailer, db]:
-            assert horizon.holds(asking, prepared)
+            assert watermark.holds(asking, prepared)
         assert tailer.execute("SELECT gid FROM flake_open_transactions WHERE gid IS NOT NULL").fetchall() == [("prepared",)]
         db.execute("COMMIT PREPARED 'prepared'")
-        assert horizon.passes(tailer, prepared) and horizon.holds(tailer, id)
-        later = horizon.insert(writer)
+        assert watermark.passes(tailer, prepared) and watermark.holds(tailer, id)
+        later = watermark.insert(writer)
         writer.execute("COMMIT")
-        assert horizon.passes(tailer, later)
+        assert watermark.passes(tailer, later)
 
 
 def test_a_promoted_standby_can_be_upgraded(make, upgrade):

@@ -7,8 +7,8 @@ import psycopg
 import pytest
 
 from clients import KINDS, Made
-from horizon import OUTBOX, horizon, insert
 from standing_clock import at, attempt, make, make_in_all, pass_through, server_at_0
+from watermark import OUTBOX, insert, watermark
 
 VERSION = """
 #include "postgres.h"
@@ -108,16 +108,16 @@ def test_an_instant_that_ids_start_above_stays_beside_another_version(server, mo
     pass_through(server, made, 3.5)
 
 
-def test_horizons_go_on_beside_sessions_of_another_version(server):
-    """The other sessions make no IDs, so a horizon need not wait for them. They get none themselves."""
+def test_watermarks_go_on_beside_sessions_of_another_version(server):
+    """The other sessions make no IDs, so a watermark need not wait for them. They get none themselves."""
     server.sql(OUTBOX)
     with server.connect() as tailer, server.connect() as writer:
-        before = horizon(tailer)
+        before = watermark(tailer)
         insert(writer)
         with another_version(server), server.connect() as other:
-            for query in ["SELECT flake_horizon()", "SELECT flake_publish_horizon()", "INSERT INTO outbox DEFAULT VALUES"]:
+            for query in ["SELECT flake_watermark()", "SELECT flake_publish_watermark()", "INSERT INTO outbox DEFAULT VALUES"]:
                 assert is_refused(other, query)
             server.set_clock(at(4))
             writer.execute("BEGIN")
             id = insert(writer)
-            assert before < horizon(tailer) <= id
+            assert before < watermark(tailer) <= id

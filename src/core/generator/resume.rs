@@ -133,7 +133,7 @@ impl<S: IdSource> Resumable<S> {
     }
 
     /// Makes an ID at flake's time, once `admit` lets the transaction make IDs of an instant in an era; its error is an announced
-    /// horizon that is later. Asks for time and lets IDs lead the clock if necessary, so that the answer is an ID, a tick to wait for,
+    /// watermark that is later. Asks for time and lets IDs lead the clock if necessary, so that the answer is an ID, a tick to wait for,
     /// or [`Answer::Exhausted`].
     ///
     /// # Errors

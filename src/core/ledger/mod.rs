@@ -5,7 +5,7 @@
 //! clock and of what has been used. Time is *reserved* before it is used, in a file of the server and in a page of each database
 //! ([`lasting`]), and whoever has the data begins above it. If the clock is behind, IDs *lead* it ([`time`]).
 //!
-//! The rules stand above the types that obey them: 1 to 3 in [`lasting`], 4, 5 and 7 in [`time`], 6 in [`crate::horizon`], and 8 in
+//! The rules stand above the types that obey them: 1 to 3 in [`lasting`], 4, 5 and 7 in [`time`], 6 in [`crate::watermark`], and 8 in
 //! the generator. A [`host`] does the reading and writing.
 
 pub mod host;

@@ -22,7 +22,7 @@ fn some() -> Record {
         reserved: Reserved { acceptances: 3, until: [-5, i64::MAX] },
         writer: u64::MAX - 1,
         turns: Turns { before: turn(3, 3), last: turn((1 << 29) - 1, 0) },
-        published: vec![Published { horizon: -9, next: 1 << 33 }; MAX_PUBLISHED],
+        published: vec![Published { watermark: -9, next: 1 << 33 }; MAX_PUBLISHED],
         ..Record::default()
     }
 }

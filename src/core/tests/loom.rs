@@ -4,12 +4,12 @@
 
 use std::sync::Mutex;
 
-use flake_core::horizon::{NONE, SlotTransactions, Snapshot};
 use flake_core::ledger::host::Server;
 use flake_core::ledger::time::shared::Shared;
 use flake_core::ledger::time::state::State;
 use flake_core::ledger::words::claims::{BUILT_IN, Claim, Counted, ServerWords, claim};
 use flake_core::ledger::words::line::Line;
+use flake_core::watermark::{NONE, SlotTransactions, Snapshot};
 use flake_core::{Answer, Generator, IdSource, Lanes, Layout, Node, Part, SequenceRule, SnoSource, built_in};
 use loom::model::Builder;
 use loom::sync::Arc;
@@ -50,7 +50,7 @@ fn meet<M: Send + Sync + 'static, W: Send + 'static, R: Send + 'static>(
     });
 }
 
-/// A slot, and the announced horizon.
+/// A slot, and the announced watermark.
 struct Memory {
     slot: SlotTransactions,
     announced: AtomicI64,
@@ -68,7 +68,7 @@ impl Memory {
         self.slot.admit(&self.announced, bound, || {}).is_ok()
     }
 
-    /// Asks for a horizon at an instant. Returns None if all retries failed.
+    /// Asks for a watermark at an instant. Returns None if all retries failed.
     fn ask(&self, now: i64, database: u32) -> Option<i64> {
         let before = self.announced.fetch_max(now, Ordering::SeqCst);
         fence(Ordering::SeqCst);
@@ -81,23 +81,23 @@ fn seeing(before: u64) -> Snapshot<'static> {
     Snapshot { xmin: before, xmax: before, running: &[] }
 }
 
-/// Checks that an ID is not below a horizon.
-fn check(made: Option<i64>, horizon: Option<i64>) {
-    if let (Some(made), Some(horizon)) = (made, horizon) {
-        assert!(horizon <= made, "an ID of the instant {made} lies below the horizon {horizon}");
+/// Checks that an ID is not below a watermark.
+fn check(made: Option<i64>, watermark: Option<i64>) {
+    if let (Some(made), Some(watermark)) = (made, watermark) {
+        assert!(watermark <= made, "an ID of the instant {made} lies below the watermark {watermark}");
     }
 }
 
 #[test]
-fn a_first_id_and_a_horizon_that_meet_see_each_other() {
+fn a_first_id_and_a_watermark_that_meet_see_each_other() {
     meet(Memory::new, |memory| memory.make(100).then_some(100), |memory| memory.ask(200, DATABASE), check);
 }
 
 #[test]
-fn a_covered_id_and_a_horizon_that_meet_see_each_other() {
+fn a_covered_id_and_a_watermark_that_meet_see_each_other() {
     let memory = || {
         let memory = Memory::new();
-        assert!(memory.make(150), "no horizon is announced, so the ID must be admitted");
+        assert!(memory.make(150), "no watermark is announced, so the ID must be admitted");
         memory
     };
     let cover = |memory: &Memory| Some(if memory.slot.hold(&memory.announced, 100, || {}).is_ok() { 100 } else { 150 });
@@ -105,7 +105,7 @@ fn a_covered_id_and_a_horizon_that_meet_see_each_other() {
 }
 
 #[test]
-fn a_first_id_of_a_new_owner_holds_horizons_of_its_own_database() {
+fn a_first_id_of_a_new_owner_holds_watermarks_of_its_own_database() {
     let make = |memory: &Memory| {
         memory.slot.begin(DATABASE + 1);
         memory.make(100).then_some(100)
@@ -119,14 +119,14 @@ type Transactions = &'static [(u64, i64)];
 /// A snapshot that sees transactions from `snapshot` on as running is used while the slot's owner ends transactions.
 fn ends_beside(ended: Transactions, ending: Transactions, snapshot: u64) {
     let end = |memory: &Memory, (xid, bound): (u64, i64)| {
-        assert!(memory.make(bound), "no horizon is announced, so the ID must be admitted");
+        assert!(memory.make(bound), "no watermark is announced, so the ID must be admitted");
         memory.slot.end(Some(xid), || {});
     };
     let (first, following) = ending.split_first().unwrap();
     let memory = move || {
         let memory = Memory::new();
         ended.iter().for_each(|one| end(&memory, *one));
-        assert!(memory.make(first.1), "no horizon is announced, so the ID must be admitted");
+        assert!(memory.make(first.1), "no watermark is announced, so the ID must be admitted");
         memory
     };
     let write = move |memory: &Memory| {
@@ -144,7 +144,7 @@ fn ends_beside(ended: Transactions, ending: Transactions, snapshot: u64) {
 }
 
 #[test]
-fn a_transaction_that_commits_while_a_horizon_is_asked_for_is_not_missed() {
+fn a_transaction_that_commits_while_a_watermark_is_asked_for_is_not_missed() {
     ends_beside(&[], &[(10, 100)], 10);
 }
 

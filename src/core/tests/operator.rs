@@ -109,7 +109,7 @@ fn a_clock_that_is_not_led_is_not_accepted() {
     assert_eq!(alone.ledger(), before);
 }
 
-/// Less than three seconds above it: a lead of layouts or of snos, a horizon, or the floor of a start.
+/// Less than three seconds above it: a lead of layouts or of snos, a watermark, or the floor of a start.
 #[test]
 fn a_clock_is_accepted_whatever_is_above_it() {
     for which in 0..4 {
@@ -162,7 +162,7 @@ fn let_the_flush_fail(alone: &Alone) {
 }
 
 /// If the write fails halfway, the file may have the acceptance. It counts once a write has succeeded, and until then no time is
-/// granted: after a crash, rows could come below a horizon.
+/// granted: after a crash, rows could come below a watermark.
 #[test]
 fn an_acceptance_that_failed_closes_the_time() {
     let mut alone = server();

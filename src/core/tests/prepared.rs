@@ -1,7 +1,7 @@
 //! Prepared transactions: whatever entries are merged, they hold enough, and ended transactions seldom hold too much.
 
-use flake_core::horizon::prepared::{Prepared, Transactions, add, holds};
-use flake_core::horizon::{NONE, Snapshot};
+use flake_core::watermark::prepared::{Prepared, Transactions, add, holds};
+use flake_core::watermark::{NONE, Snapshot};
 use proptest::prelude::*;
 
 const FIRST: u64 = 3;
@@ -50,7 +50,7 @@ impl World {
         self.snapshots.push((xmin, xmax, running.into_iter().map(|xid| xid as u32).collect()));
     }
 
-    /// The horizon that the entries allow a snapshot, and the highest one that is right.
+    /// The watermark that the entries allow a snapshot, and the highest one that is right.
     fn held(&self, at: usize, database: u32) -> (i64, i64) {
         let (xmin, xmax, running) = &self.snapshots[at];
         let snapshot = Snapshot { xmin: *xmin, xmax: *xmax, running };

@@ -1,12 +1,12 @@
-//! Published horizons: which are kept, and which of them a snapshot may use.
+//! Published watermarks: which are kept, and which of them a snapshot may use.
 
-use flake_core::horizon::Snapshot;
-use flake_core::horizon::published::{add, highest};
 use flake_core::ledger::lasting::record::{MAX_PUBLISHED, Published};
+use flake_core::watermark::Snapshot;
+use flake_core::watermark::published::{add, highest};
 use proptest::prelude::*;
 
-fn one(horizon: i64, next: u64) -> Published {
-    Published { horizon, next }
+fn one(watermark: i64, next: u64) -> Published {
+    Published { watermark, next }
 }
 
 fn snapshot(xmin: u64, xmax: u64) -> Snapshot<'static> {
@@ -27,7 +27,7 @@ fn a_snapshot_sees_that_a_later_transaction_has_ended_or_all_earlier_ones() {
 }
 
 #[test]
-fn a_horizon_that_more_snapshots_may_use_replaces_one_as_high() {
+fn a_watermark_that_more_snapshots_may_use_replaces_one_as_high() {
     let mut published = vec![one(10, 100)];
     assert!(!add(&mut published, one(10, 101)) && !add(&mut published, one(9, 100)));
     assert_eq!(published, [one(10, 100)]);
@@ -38,7 +38,7 @@ fn a_horizon_that_more_snapshots_may_use_replaces_one_as_high() {
     assert_eq!(published, [one(10, 100), one(40, 101)]);
 }
 
-/// This holds however often horizons are published, even if one session does nothing else.
+/// This holds however often watermarks are published, even if one session does nothing else.
 #[test]
 fn snapshots_of_all_ages_find_one_that_is_not_much_older() {
     for every in [100, 10_000, 1_000_000] {
@@ -58,16 +58,16 @@ fn snapshots_of_all_ages_find_one_that_is_not_much_older() {
 }
 
 proptest! {
-    /// The horizons that are kept are in order, so a snapshot that sees more never gets a lower one.
+    /// The watermarks that are kept are in order, so a snapshot that sees more never gets a lower one.
     #[test]
-    fn a_snapshot_that_sees_more_gets_a_higher_horizon(all in prop::collection::vec((0i64..1000, 0u64..1000), 0..80), xmax in 0u64..1001) {
+    fn a_snapshot_that_sees_more_gets_a_higher_watermark(all in prop::collection::vec((0i64..1000, 0u64..1000), 0..80), xmax in 0u64..1001) {
         let mut published = Vec::new();
-        for &(horizon, next) in &all {
-            add(&mut published, one(horizon, next));
+        for &(watermark, next) in &all {
+            add(&mut published, one(watermark, next));
             prop_assert!(published.len() <= MAX_PUBLISHED, "a page has no room for all of them: {published:?}");
-            prop_assert!(published.is_sorted_by(|one, other| one.horizon < other.horizon && one.next < other.next));
+            prop_assert!(published.is_sorted_by(|one, other| one.watermark < other.watermark && one.next < other.next));
         }
         prop_assert!(highest(&published, &snapshot(0, xmax)) <= highest(&published, &snapshot(0, xmax + 1)));
-        prop_assert_eq!(published.last().map(|one| one.horizon), all.iter().map(|one| one.0).max());
+        prop_assert_eq!(published.last().map(|one| one.watermark), all.iter().map(|one| one.0).max());
     }
 }

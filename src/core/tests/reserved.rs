@@ -10,8 +10,8 @@ fn reserved() -> impl Strategy<Value = Reserved> {
 }
 
 #[test]
-fn an_acceptance_removes_the_horizons_from_before() {
-    let mut record = Record { published: vec![Published { horizon: 10, next: 100 }], ..Record::default() };
+fn an_acceptance_removes_the_watermarks_from_before() {
+    let mut record = Record { published: vec![Published { watermark: 10, next: 100 }], ..Record::default() };
     record.unite(&Reserved { acceptances: 0, until: [50, 60] });
     assert_eq!((record.published.len(), record.reserved.end()), (1, 50));
     record.unite(&Reserved { acceptances: 1, until: [5, 6] });

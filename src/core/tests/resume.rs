@@ -120,16 +120,16 @@ fn a_session_of_an_earlier_era_makes_no_id_without_asking() {
     assert_eq!([false, true, false].map(admitted), [Some(NOON + SECOND), None, None]);
 }
 
-/// An announced horizon is above the reading. IDs lead the clock to it.
+/// An announced watermark is above the reading. IDs lead the clock to it.
 #[test]
-fn ids_lead_to_an_announced_horizon() {
+fn ids_lead_to_an_announced_watermark() {
     let mut alone = Alone::new();
     let mut own = begin(&mut alone, built_in("twitter").unwrap());
     alone.at(NOON + SECOND);
-    let horizon = NOON + 2 * SECOND;
-    let admit = |_: &mut Alone, _, now| if now < horizon { Err(horizon) } else { Ok(()) };
+    let watermark = NOON + 2 * SECOND;
+    let admit = |_: &mut Alone, _, now| if now < watermark { Err(watermark) } else { Ok(()) };
     assert!(matches!(own.next(&mut alone, admit, || 0), Ok(Answer::Issue(_))));
-    assert_eq!((own.generator.last_tick_start(), alone.led()), (Some(horizon), horizon));
+    assert_eq!((own.generator.last_tick_start(), alone.led()), (Some(watermark), watermark));
 }
 
 /// Another session has read a later instant, and has taken the next tick's first ID. Its reading was right, or the clock has stepped

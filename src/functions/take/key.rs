@@ -37,7 +37,7 @@ pub struct Key {
 }
 
 /// Returns the key of a locked table. Returns None if no column or more than one is a key, or if rows are inserted through a
-/// relation that may make IDs of another layout than the one that the horizon is compared with.
+/// relation that may make IDs of another layout than the one that the watermark is compared with.
 pub fn find(queries: &Queries, flake: Extension, table: pg_sys::Oid) -> Option<Key> {
     let mut keys = relation::indexed_defaults(table).into_iter().filter_map(|(column, default)| {
         let layout = <[_; 1]>::try_from(made(flake, &default)).ok().and_then(|[made]| made)?;

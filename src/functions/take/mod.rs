@@ -1,7 +1,7 @@
 //! flake_take: returns the next rows of a table, and moves a consumer's position over them.
 //!
 //! All steps are queries of the caller. Each query takes its snapshot after the locks of the step before. So it sees the position
-//! that it has waited for, it never sees a table as it was before a rewrite, and the horizon and the rows come from one snapshot.
+//! that it has waited for, it never sees a table as it was before a rewrite, and the watermark and the rows come from one snapshot.
 #![allow(unsafe_code, reason = "a function of any type, with rows as PostgreSQL has them")]
 
 mod key;
@@ -47,7 +47,7 @@ fn flake_take(
         let detail = format!("It is {max_rows}; the valid range is 1 to {}.", i32::MAX);
         Error::invalid("number of rows must be positive").detail(detail).raise();
     }
-    // A standby returns horizons, but cannot move a position.
+    // A standby returns watermarks, but cannot move a position.
     recovery::refuse(c"flake_take()");
     if transaction::has_one_snapshot() {
         let detail = "In REPEATABLE READ and SERIALIZABLE, the snapshot can be older than the consumer's position, or than the \

@@ -11,8 +11,8 @@ use crate::postgres::relation;
 /// $1 is the consumer, $2 the table. Every name is qualified, because the caller's search_path is in force. Keys and positions are cast
 /// to their base type, because in the schema of flake, others may have made operators for a domain of sno.
 pub struct Statements {
-    /// Returns whether the position is ahead of the clock and of the horizon, which can go back a little, and whether there is a
-    /// row between the position and the horizon.
+    /// Returns whether the position is ahead of the clock and of the watermark, which can go back a little, and whether there is a
+    /// row between the position and the watermark.
     pub look: CString,
     /// Waits for the consumer's turn.
     pub lock: CString,
@@ -36,8 +36,8 @@ impl Statements {
             None => ("sno_min", String::new(), &*flake, format!("{flake}.sno"), "'2222222222222222'"),
         };
         let own = "p.name::pg_catalog.text OPERATOR(pg_catalog.=) $1 AND p.source OPERATOR(pg_catalog.=) $2";
-        let bound = format!("{flake}.{min}({flake}.flake_horizon(){layout})");
-        let now = format!("{flake}.{min}(greatest({flake}.flake_horizon(), pg_catalog.clock_timestamp()){layout})");
+        let bound = format!("{flake}.{min}({flake}.flake_watermark(){layout})");
+        let now = format!("{flake}.{min}(greatest({flake}.flake_watermark(), pg_catalog.clock_timestamp()){layout})");
         let last = format!("COALESCE(p.last::{of}, {lowest}::{of})");
         let look = format!(
             "SELECT p.last::{of} OPERATOR({operators}.>) {now},

@@ -45,7 +45,7 @@ const _: () = assert!(SIZE == 512);
 #[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
 struct PublishedBytes {
-    horizon: I64,
+    watermark: I64,
     next_xid: U64,
 }
 
@@ -71,7 +71,7 @@ impl Record {
         body.turns = self.turns.number().into();
         body.room = self.room;
         for (place, one) in body.published.iter_mut().zip(&self.published) {
-            *place = PublishedBytes { horizon: one.horizon.into(), next_xid: one.next.into() };
+            *place = PublishedBytes { watermark: one.watermark.into(), next_xid: one.next.into() };
         }
         body.published_count = (self.published.len().min(MAX_PUBLISHED) as u64).into();
         let checksum = XxHash3_64::oneshot(body.as_bytes()).into();
@@ -94,7 +94,8 @@ impl Record {
         }
         let count = usize::try_from(body.published_count.get()).map_err(|_| Unreadable::Damaged)?;
         let published = body.published.get(..count).ok_or(Unreadable::Damaged)?;
-        let published = published.iter().map(|one| Published { horizon: one.horizon.get(), next: one.next_xid.get() });
+        let published =
+            published.iter().map(|one| Published { watermark: one.watermark.get(), next: one.next_xid.get() });
         let record = Self {
             reserved: Reserved { acceptances: body.acceptances.get(), until: body.until.map(I64::get) },
             writer: body.writer.get(),

@@ -3,7 +3,7 @@
 use crate::Turns;
 use crate::instant::BEGINNING;
 
-/// How many published horizons a page keeps.
+/// How many published watermarks a page keeps.
 pub const MAX_PUBLISHED: usize = 12;
 /// Space for later versions, in bytes.
 pub const ROOM: usize = 248;
@@ -70,12 +70,12 @@ impl Reserved {
     }
 }
 
-/// A horizon that the primary has published for snapshots of standbys. Only pages have them.
+/// A watermark that the primary has published for snapshots of standbys. Only pages have them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Published {
-    /// The horizon.
-    pub horizon: i64,
-    /// A transaction ID that was not yet assigned when the horizon's snapshot was taken.
+    /// The watermark.
+    pub watermark: i64,
+    /// A transaction ID that was not yet assigned when the watermark's snapshot was taken.
     pub next: u64,
 }
 
@@ -88,7 +88,7 @@ pub struct Record {
     pub writer: u64,
     /// The timeline of the writer, and the one before it, with their turns.
     pub turns: Turns,
-    /// Horizons for standbys, the latest last.
+    /// Watermarks for standbys, the latest last.
     pub published: Vec<Published>,
     /// The space for later versions, copied unchanged.
     pub room: [u8; ROOM],
@@ -101,7 +101,7 @@ impl Default for Record {
 }
 
 impl Record {
-    /// Unites it with more reserved time. Horizons from before an acceptance are removed.
+    /// Unites it with more reserved time. Watermarks from before an acceptance are removed.
     pub fn unite(&mut self, reserved: &Reserved) {
         if reserved.acceptances > self.reserved.acceptances {
             self.published.clear();

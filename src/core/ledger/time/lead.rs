@@ -1,4 +1,4 @@
-//! Sessions raise two things for all sessions of a generation: the anchor, and an announced horizon.
+//! Sessions raise two things for all sessions of a generation: the anchor, and an announced watermark.
 
 use crate::ledger::host::Server;
 use crate::sync::Ordering;
@@ -16,7 +16,7 @@ pub fn lead(server: &impl Server, era: u64, of_snos: bool, from: i64) {
     server.point("leads");
 }
 
-/// Announces a horizon, unless the era has changed; returns None then. Returns the highest one that was announced.
+/// Announces a watermark, unless the era has changed; returns None then. Returns the highest one that was announced.
 pub fn announce(server: &impl Server, era: u64, instant: i64) -> Option<i64> {
     server.lock(|_| {
         let shared = server.shared();

@@ -19,7 +19,7 @@ pub struct Acceptance {
     pub from: i64,
     /// Whether anything has changed.
     pub is_new: bool,
-    /// The highest horizon that had been announced before.
+    /// The highest watermark that had been announced before.
     pub announced: i64,
 }
 
@@ -56,7 +56,7 @@ pub fn accept<H: Host>(host: &mut H) -> Result<Acceptance, H::Error> {
             if new.floor.saturating_sub(clock) > max_lead {
                 return Err(Fault::BothLead(led_to.min(new.floor).saturating_sub(clock), max_lead).into());
             }
-            // Before this start, horizons may have been returned up to the floor.
+            // Before this start, watermarks may have been returned up to the floor.
             let announced = announced.max(ledger.floor);
             // If the write fails halfway, a crash may bring the acceptance back.
             writer.lock(|state| state.file.is_in_doubt = true);

@@ -1,4 +1,4 @@
-//! Shared memory that sessions use without a lock: the era, announced horizons, and the anchors of flake's time.
+//! Shared memory that sessions use without a lock: the era, announced watermarks, and the anchors of flake's time.
 
 use crate::instant::BEGINNING;
 use crate::sync::{AtomicI64, AtomicU32, AtomicU64, Ordering};
@@ -9,7 +9,7 @@ use crate::sync::{AtomicI64, AtomicU32, AtomicU64, Ordering};
 pub struct Shared {
     era: AtomicU64,
     generations: [OfGeneration; 2],
-    /// How many sessions make IDs or ask for horizons.
+    /// How many sessions make IDs or ask for watermarks.
     pub sessions: AtomicU32,
     /// How many lines have the words of layouts.
     pub lines: AtomicU64,
@@ -19,7 +19,7 @@ pub struct Shared {
 #[repr(C)]
 #[derive(Debug)]
 struct OfGeneration {
-    /// The highest announced horizon. No ID is made in a tick that has ended by then.
+    /// The highest announced watermark. No ID is made in a tick that has ended by then.
     announced: AtomicI64,
     /// Of layouts and of snos: flake's time − half of the steady clock's reading; [`BEGINNING`] if the clock is flake's time.
     anchors: [AtomicI64; 2],
@@ -57,7 +57,7 @@ impl Shared {
         self.era.store(number << 1 | generation as u64, Ordering::SeqCst);
     }
 
-    /// The highest horizon that was announced in an era's generation.
+    /// The highest watermark that was announced in an era's generation.
     #[inline]
     pub fn announced(&self, era: u64) -> &AtomicI64 {
         &self.generations[generation_of(era)].announced

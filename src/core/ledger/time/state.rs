@@ -24,7 +24,7 @@ pub struct FileState {
     /// Whether both halves must be replaced: an earlier start wrote them, perhaps without a flush.
     pub is_old: bool,
     /// Whether the file may contain an acceptance of the clock whose write failed. After a crash it would be in force, and rows could
-    /// come below horizons that were announced since. So no time is granted until a write has succeeded.
+    /// come below watermarks that were announced since. So no time is granted until a write has succeeded.
     pub is_in_doubt: bool,
 }
 

@@ -121,7 +121,7 @@ impl Chance {
         }
     }
 
-    /// An event of sessions that write rows, or that read them by horizons.
+    /// An event of sessions that write rows, or that read them by watermarks.
     pub fn tailing(&mut self) -> Event {
         let slot = self.slot();
         match self.below(24) {

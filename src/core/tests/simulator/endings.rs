@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use flake_core::horizon::NONE;
+use flake_core::watermark::NONE;
 
 use crate::host::{Hosted, Trouble};
 use crate::layouts::Own;

@@ -6,7 +6,7 @@
 use flake_core::TURNS;
 
 use crate::oracle::{Branch, Made};
-use crate::rows::Horizon;
+use crate::rows::Watermark;
 
 /// The facts: all histories of WAL, and where databases come from.
 pub struct Known<'a> {
@@ -96,8 +96,8 @@ fn a_turn_that_comes_again(known: &Known<'_>, one: &Made, other: &Made) -> bool 
     known.parted(one, other).is_some_and(|promotions| promotions >= TURNS - 1)
 }
 
-/// It rests on "After a failover or the loss of `flake.mark`, horizons of a transaction that created the
+/// It rests on "After a failover or the loss of `flake.mark`, watermarks of a transaction that created the
 /// extension are not covered either". Only the file knew of them.
-pub const fn has_a_page(horizon: &Horizon) -> bool {
-    horizon.record < usize::MAX
+pub const fn has_a_page(watermark: &Watermark) -> bool {
+    watermark.record < usize::MAX
 }

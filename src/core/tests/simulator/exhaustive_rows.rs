@@ -16,7 +16,7 @@ const END_OF_READER: Event = Event::End { slot: 1, commits: true, stop: None };
 const PREPARE: Event = Event::Prepare { slot: 0, stop: None };
 const FINISH: Event = Event::Finish { slot: 0, which: 0, commits: true, stop: None };
 
-/// Events after which time is granted and the reader has asked for a horizon.
+/// Events after which time is granted and the reader has asked for a watermark.
 fn opened() -> Vec<Event> {
     vec![PASS, ASK, make(1)]
 }

@@ -1,4 +1,4 @@
-//! Plays every story of a few events with rows, a session that publishes horizons and readers on a standby, where one session stops
+//! Plays every story of a few events with rows, a session that publishes watermarks and readers on a standby, where one session stops
 //! at each of its points.
 
 use crate::exhaustive::{PASS, all, more};

@@ -3,10 +3,10 @@
 use std::cell::Cell;
 use std::sync::Arc;
 
-use flake_core::horizon::NONE;
 use flake_core::ledger::host::Page;
 use flake_core::ledger::lasting::page::record_mark;
 use flake_core::ledger::time::operator;
+use flake_core::watermark::NONE;
 
 use crate::machine::{Promise, SLOTS};
 use crate::oracle::time;

@@ -7,11 +7,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 
 use flake_core::Node;
-use flake_core::horizon::host::Refusal;
 use flake_core::ledger::host::{Change, Fault, Host, Page, Server, Timeline, Writer};
 use flake_core::ledger::time::shared::Shared;
 use flake_core::ledger::time::state::State;
 use flake_core::ledger::words::line::Line;
+use flake_core::watermark::host::Refusal;
 
 use crate::disk::File;
 use crate::machine::{Machine, Memory};
@@ -26,10 +26,10 @@ pub enum Trouble {
     Disk,
     /// No more transactions can be prepared.
     NoRoom,
-    /// No horizon was published for a snapshot.
+    /// No watermark was published for a snapshot.
     NothingPublished,
-    /// There is no horizon now.
-    NoHorizon(Refusal),
+    /// There is no watermark now.
+    NoWatermark(Refusal),
     /// The extension does not exist, or another transaction is about to drop it.
     NoExtension,
 }
@@ -78,7 +78,7 @@ pub struct Hosted {
     pub control: Arc<Control>,
     /// The page as only this transaction sees it, which has dropped and created the extension.
     pub private: Option<Arc<Page>>,
-    /// The ID of the transaction that publishes a horizon.
+    /// The ID of the transaction that publishes a watermark.
     pub xid: Option<u64>,
     /// The history in which the session has read the page.
     pub has_looked_in: Option<usize>,

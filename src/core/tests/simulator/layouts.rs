@@ -146,7 +146,7 @@ impl Own {
         }
     }
 
-    /// Makes an ID, unless the session must wait. `admit` publishes the transaction's bound, or returns a later horizon.
+    /// Makes an ID, unless the session must wait. `admit` publishes the transaction's bound, or returns a later watermark.
     pub fn next<H: Host<Error = Trouble>>(
         &mut self,
         host: &mut H,

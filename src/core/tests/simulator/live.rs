@@ -41,7 +41,7 @@ impl Play {
         tell!(world, "server a is node 0 of 2, and has two databases");
     }
 
-    /// Every primary makes IDs again, and its horizons reach the current instant.
+    /// Every primary makes IDs again, and its watermarks reach the current instant.
     pub fn epilogue(self: &Arc<Self>) {
         let primaries: Vec<usize> = {
             let world = self.world();
@@ -52,7 +52,7 @@ impl Play {
         primaries.iter().for_each(|&at| self.comes_back(at));
         primaries.iter().for_each(|&at| self.knows_its_own(at));
         for at in primaries {
-            (0..DATABASES).for_each(|database| self.horizon_comes_up(at, database));
+            (0..DATABASES).for_each(|database| self.watermark_comes_up(at, database));
         }
     }
 
@@ -182,8 +182,8 @@ impl Play {
         }
     }
 
-    /// If no transaction is open, the horizon is the current instant.
-    fn horizon_comes_up(self: &Arc<Self>, at: usize, database: usize) {
+    /// If no transaction is open, the watermark is the current instant.
+    fn watermark_comes_up(self: &Arc<Self>, at: usize, database: usize) {
         if !self.connects(at, database) {
             return;
         }
@@ -191,12 +191,12 @@ impl Play {
             self.finish(at, 0, 0, false, None);
         }
         let now = self.time();
-        let horizon = self.ask(at, 0, None);
-        if horizon.is_none_or(|horizon| horizon < now) && !self.has_failed() && !self.has_any_time() {
+        let watermark = self.ask(at, 0, None);
+        if watermark.is_none_or(|watermark| watermark < now) && !self.has_failed() && !self.has_any_time() {
             let mut world = self.world();
             let name = world.name(at);
             world.fail(format!(
-                "the horizon of server {name} stays behind in database {database}: {horizon:?}, now {now}"
+                "the watermark of server {name} stays behind in database {database}: {watermark:?}, now {now}"
             ));
         }
     }

@@ -3,18 +3,18 @@
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use flake_core::horizon::SlotTransactions;
-use flake_core::horizon::host::PreparedUse;
-use flake_core::horizon::prepared::Prepared;
 use flake_core::ledger::time::shared::Shared;
 use flake_core::ledger::time::state::State;
 use flake_core::ledger::words::line::Line;
+use flake_core::watermark::SlotTransactions;
+use flake_core::watermark::host::PreparedUse;
+use flake_core::watermark::prepared::Prepared;
 
 use crate::disk::File;
 use crate::layouts::HOUR;
 use crate::oracle::time;
 use crate::procs::{Look, MOST_PREPARED, Procs};
-use crate::rows::Horizon;
+use crate::rows::Watermark;
 use crate::session::Session;
 use crate::wal::{DATABASES, Wal};
 
@@ -93,10 +93,10 @@ pub struct Machine {
     pub recreating: Option<(usize, usize)>,
     /// Its transactions.
     pub procs: Procs,
-    /// The horizons that its history has returned.
-    pub horizons: Vec<Horizon>,
-    /// The horizons that it has returned for snapshots that it took as a standby.
-    pub replayed: Vec<Horizon>,
+    /// The watermarks that its history has returned.
+    pub watermarks: Vec<Watermark>,
+    /// The watermarks that it has returned for snapshots that it took as a standby.
+    pub replayed: Vec<Watermark>,
 }
 
 #[derive(Clone)]
@@ -144,7 +144,7 @@ impl Machine {
             promises: Vec::new(),
             recreating: None,
             procs: Procs::recovered(&Wal::default()),
-            horizons: Vec::new(),
+            watermarks: Vec::new(),
             replayed: Vec::new(),
         }
     }

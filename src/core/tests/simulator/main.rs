@@ -1,4 +1,4 @@
-//! A simulator of whole deployments. It runs the protocol of the ledger and of horizons as PostgreSQL's side does, with sessions
+//! A simulator of whole deployments. It runs the protocol of the ledger and of watermarks as PostgreSQL's side does, with sessions
 //! that stop at any point, transactions and snapshots, servers that crash, are promoted and copied, disks that tear, and clocks
 //! that are set.
 //!
@@ -17,7 +17,6 @@ mod exhaustive;
 mod exhaustive_rows;
 mod exhaustive_standby;
 mod functions;
-mod horizon_host;
 mod host;
 mod layouts;
 mod live;
@@ -39,6 +38,7 @@ mod stories_of_sessions;
 mod story;
 mod tailing;
 mod wal;
+mod watermark_host;
 
 use std::time::{Duration, Instant};
 

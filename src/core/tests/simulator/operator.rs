@@ -47,7 +47,7 @@ impl World {
         machine.life = life;
         machine.has_looked = [false; DATABASES];
         machine.promises.retain(|promise| promise.database.is_some());
-        machine.horizons.retain(has_a_page);
+        machine.watermarks.retain(has_a_page);
         if machine.upstream.is_none() {
             self.forget_removed_pages(at);
         }
@@ -203,7 +203,7 @@ impl Play {
             machine.file = None;
             machine.history = vec![1];
             machine.upgrade = upgrade;
-            keep_horizons(machine);
+            keep_watermarks(machine);
             for database in 0..DATABASES {
                 if let Some(page) = machine.wal.databases[database].0.clone() {
                     let reserved = page.reserved.map(|reserved| Reserved::numbered(reserved.number()));
@@ -262,13 +262,13 @@ impl Play {
 }
 
 /// pg_upgrade keeps the generation of each page, and not how often the clock was accepted.
-fn keep_horizons(machine: &mut Machine) {
+fn keep_watermarks(machine: &mut Machine) {
     let pages = (0..DATABASES).filter(|&database| machine.wal.databases[database].0.is_some());
     let acceptances: Vec<u64> = pages.map(|database| machine.wal.reserved_in(database).acceptances).collect();
     let accepted = acceptances.iter().copied().max().unwrap_or_default();
     if acceptances.iter().any(|&other| other < accepted) {
-        return machine.horizons.clear();
+        return machine.watermarks.clear();
     }
-    machine.horizons.retain(|horizon| horizon.acceptances == accepted);
-    machine.horizons.iter_mut().for_each(|horizon| horizon.acceptances &= 1);
+    machine.watermarks.retain(|watermark| watermark.acceptances == accepted);
+    machine.watermarks.iter_mut().for_each(|watermark| watermark.acceptances &= 1);
 }

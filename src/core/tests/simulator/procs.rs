@@ -2,9 +2,9 @@
 
 use std::cell::Cell;
 
-use flake_core::horizon::host::QuerySnapshot;
-use flake_core::horizon::prepared::Transactions;
-use flake_core::horizon::{NONE, Snapshot};
+use flake_core::watermark::host::QuerySnapshot;
+use flake_core::watermark::prepared::Transactions;
+use flake_core::watermark::{NONE, Snapshot};
 
 use crate::machine::SLOTS;
 use crate::wal::{Record, Wal};

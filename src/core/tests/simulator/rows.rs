@@ -1,5 +1,5 @@
-//! The second oracle: it reports a lost row. Such a row has an ID below a horizon, and becomes visible after the snapshot for which
-//! the horizon was returned.
+//! The second oracle: it reports a lost row. Such a row has an ID below a watermark, and becomes visible after the snapshot for which
+//! the watermark was returned.
 
 use crate::oracle::time;
 use crate::play::World;
@@ -20,9 +20,9 @@ pub struct Row {
     by: (char, usize),
 }
 
-/// A horizon that was returned.
+/// A watermark that was returned.
 #[derive(Clone)]
-pub struct Horizon {
+pub struct Watermark {
     pub instant: i64,
     /// How often the clock had been accepted by then. IDs of a later generation may be below it.
     pub acceptances: u64,
@@ -35,10 +35,11 @@ pub struct Horizon {
 }
 
 impl Row {
-    /// Whether an ID of it is below a horizon.
-    fn is_below(&self, horizon: &Horizon) -> bool {
-        let is_below = |&(end, acceptances): &(i64, u64)| end <= horizon.instant && acceptances <= horizon.acceptances;
-        self.number == horizon.number && self.ends.iter().any(is_below)
+    /// Whether an ID of it is below a watermark.
+    fn is_below(&self, watermark: &Watermark) -> bool {
+        let is_below =
+            |&(end, acceptances): &(i64, u64)| end <= watermark.instant && acceptances <= watermark.acceptances;
+        self.number == watermark.number && self.ends.iter().any(is_below)
     }
 }
 
@@ -67,17 +68,17 @@ impl World {
         rows
     }
 
-    /// A row becomes visible on a server that, as a standby, has returned horizons for earlier snapshots.
+    /// A row becomes visible on a server that, as a standby, has returned watermarks for earlier snapshots.
     pub fn come_after(&mut self, at: usize, row: usize) {
         let rows = &self.rows[row];
-        let is_lost = |horizon: &&Horizon| rows.is_below(horizon);
-        if let Some(horizon) = self.machines[at].replayed.iter().find(is_lost) {
-            let sentence = lost(rows, horizon, self.name(at));
+        let is_lost = |watermark: &&Watermark| rows.is_below(watermark);
+        if let Some(watermark) = self.machines[at].replayed.iter().find(is_lost) {
+            let sentence = lost(rows, watermark, self.name(at));
             self.fail(sentence);
         }
     }
 
-    /// A session gets a horizon for a snapshot on a standby that had replayed so many records.
+    /// A session gets a watermark for a snapshot on a standby that had replayed so many records.
     pub fn returned_replayed(
         &mut self,
         (at, slot): (usize, usize),
@@ -86,13 +87,13 @@ impl World {
         replayed: usize,
     ) {
         let (number, by) = (self.machines[at].wal.numbers[database], (self.name(at), slot));
-        let horizon = Horizon { instant, acceptances, number, record: 0, order: 0, by };
+        let watermark = Watermark { instant, acceptances, number, record: 0, order: 0, by };
         let commits = self.machines[at].wal.records[replayed..].iter();
         let rows = commits.filter_map(|(_, record)| if let Record::Commit(_, row) = record { *row } else { None });
         let mut rows = rows.map(|row| &self.rows[row]);
-        let lost_row = rows.find(|row| row.is_below(&horizon));
-        let sentence = lost_row.map(|row| lost(row, &horizon, by.0));
-        self.machines[at].replayed.push(horizon);
+        let lost_row = rows.find(|row| row.is_below(&watermark));
+        let sentence = lost_row.map(|row| lost(row, &watermark, by.0));
+        self.machines[at].replayed.push(watermark);
         if let Some(sentence) = sentence {
             self.fail(sentence);
         }
@@ -105,9 +106,9 @@ impl World {
         let rows = &mut self.rows[row];
         let seen = *rows.seen.get_or_insert(moment);
         let rows = &self.rows[row];
-        let is_lost = |horizon: &&Horizon| rows.is_below(horizon) && horizon.order < seen;
-        if let Some(horizon) = self.machines[at].horizons.iter().find(is_lost) {
-            let sentence = lost(rows, horizon, self.name(at));
+        let is_lost = |watermark: &&Watermark| rows.is_below(watermark) && watermark.order < seen;
+        if let Some(watermark) = self.machines[at].watermarks.iter().find(is_lost) {
+            let sentence = lost(rows, watermark, self.name(at));
             self.fail(sentence);
         }
     }
@@ -135,7 +136,7 @@ impl World {
         }
     }
 
-    /// A session gets a horizon for a snapshot that sees so many of the rows.
+    /// A session gets a watermark for a snapshot that sees so many of the rows.
     pub fn returned(
         &mut self,
         (at, slot): (usize, usize),
@@ -147,16 +148,16 @@ impl World {
         let by = (self.name(at), slot);
         let machine = &mut self.machines[at];
         let number = machine.wal.numbers[database];
-        let horizon = Horizon { instant, acceptances, number, record, order: look.1, by };
+        let watermark = Watermark { instant, acceptances, number, record, order: look.1, by };
         let since = &machine.procs.seen[look.0..];
         let rows = since.iter().map(|&row| &self.rows[row]);
-        let lost_rows = rows.filter(|row| row.is_below(&horizon) && row.seen > Some(look.1));
-        let sentence = lost_rows.map(|row| lost(row, &horizon, by.0)).next();
-        let is_known = |known: &Horizon| {
-            known.number == horizon.number && known.instant >= instant && known.acceptances >= acceptances
+        let lost_rows = rows.filter(|row| row.is_below(&watermark) && row.seen > Some(look.1));
+        let sentence = lost_rows.map(|row| lost(row, &watermark, by.0)).next();
+        let is_known = |known: &Watermark| {
+            known.number == watermark.number && known.instant >= instant && known.acceptances >= acceptances
         };
-        if !machine.horizons.iter().any(is_known) {
-            machine.horizons.push(horizon);
+        if !machine.watermarks.iter().any(is_known) {
+            machine.watermarks.push(watermark);
         }
         if let Some(sentence) = sentence {
             self.fail(sentence);
@@ -164,13 +165,13 @@ impl World {
     }
 }
 
-fn lost(row: &Row, horizon: &Horizon, server: char) -> String {
+fn lost(row: &Row, watermark: &Watermark, server: char) -> String {
     let (by, slot) = row.by;
-    let (asked, asker) = horizon.by;
+    let (asked, asker) = watermark.by;
     format!(
         "a row is lost: session {slot} of server {by} has inserted IDs whose ticks end at {:?}, session {asker} of server {asked} \
-         was told the horizon {}, and only then does the row become visible on server {server}",
+         was told the watermark {}, and only then does the row become visible on server {server}",
         row.ends.iter().map(|&(end, acceptances)| (time(end), acceptances)).collect::<Vec<_>>(),
-        time(horizon.instant)
+        time(watermark.instant)
     )
 }

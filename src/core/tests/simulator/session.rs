@@ -4,11 +4,11 @@ use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use flake_core::horizon::transactions::SessionTransactions;
 use flake_core::ledger::host::{Fault, Server};
 use flake_core::ledger::lasting::file::newest;
 use flake_core::ledger::time::begin;
 use flake_core::ledger::time::shared::generation_of;
+use flake_core::watermark::transactions::SessionTransactions;
 use flake_core::{Answer, Node, Slot};
 
 use crate::host::{Dead, Hosted, Terminated, Trouble};
@@ -40,7 +40,7 @@ pub struct Transaction {
     pub is_read_only: bool,
     /// The snapshot of all its statements, if they share one.
     pub look: Option<Look>,
-    /// Its last horizon by that snapshot, and the era.
+    /// Its last watermark by that snapshot, and the era.
     pub last: Option<(u64, i64)>,
     /// The page as only this transaction sees it, which has dropped and created the extension.
     pub private: Option<Arc<flake_core::ledger::host::Page>>,

@@ -7,7 +7,7 @@ use crate::machine::Promise;
 use crate::operator::Ending;
 use crate::oracle::Branch;
 use crate::play::{Play, SERVERS, World, tell};
-use crate::rows::Horizon;
+use crate::rows::Watermark;
 use crate::wal::{DATABASES, Record};
 
 impl World {
@@ -68,8 +68,8 @@ impl Play {
         let history: Vec<u32> = old.history.iter().copied().chain([timeline]).collect();
         let replayed = old.promises.iter().filter(|promise| promise.database.is_some() && promise.record <= end);
         let promises: Vec<_> = replayed.cloned().collect();
-        let is_known = |horizon: &&Horizon| horizon.record <= end;
-        let horizons: Vec<_> = old.horizons.iter().filter(is_known).cloned().collect();
+        let is_known = |watermark: &&Watermark| watermark.record <= end;
+        let watermarks: Vec<_> = old.watermarks.iter().filter(is_known).cloned().collect();
         let number = world.oracle.branches.len();
         world.oracle.branches.push(branch);
         let machine = &mut world.machines[at];
@@ -78,7 +78,7 @@ impl Play {
         machine.left_out = 0;
         machine.branch = number;
         machine.has_looked = [false; DATABASES];
-        machine.horizons = horizons;
+        machine.watermarks = watermarks;
         machine.promises.extend(promises);
         machine.promises.iter_mut().for_each(|promise| promise.waits_for.clear());
         world.recover_transactions(at);
@@ -123,7 +123,7 @@ impl Play {
         machine.node = node;
         machine.has_looked = [false; DATABASES];
         machine.saved = None;
-        machine.horizons.clear();
+        machine.watermarks.clear();
         machine.replayed.clear();
         let kept = if keeps_file { ", with its own flake.mark" } else { "" };
         let (name, source) = (world.name(at), world.name(source));

@@ -8,9 +8,9 @@ use crate::stories::{
 };
 use crate::story::Event;
 
-/// A horizon is asked for while the clock is ahead; the clock is corrected and accepted. A new node makes IDs at once.
+/// A watermark is asked for while the clock is ahead; the clock is corrected and accepted. A new node makes IDs at once.
 #[test]
-fn a_recalled_horizon_binds_no_other_node() {
+fn a_recalled_watermark_binds_no_other_node() {
     let ask = Event::Ask { slot: 0, stop: None };
     let step = Event::Step { by: HOUR };
     let world = goes_well([
@@ -22,9 +22,9 @@ fn a_recalled_horizon_binds_no_other_node() {
     assert!(first.clock < world.oracle.branches[1].promoted + 6 * SECOND, "{first}");
 }
 
-/// The clock was ahead when a horizon was returned, and the file is lost. The page still says that IDs lead.
+/// The clock was ahead when a watermark was returned, and the file is lost. The page still says that IDs lead.
 #[test]
-fn a_horizon_outlasts_the_loss_of_the_file() {
+fn a_watermark_outlasts_the_loss_of_the_file() {
     let ask = Event::Ask { slot: 0, stop: None };
     goes_well([
         on(A, [Event::Step { by: 15 * SECOND }, ask, Event::LoseFile { ending: Ending::InOrder }, Event::SetRight]),
@@ -32,7 +32,7 @@ fn a_horizon_outlasts_the_loss_of_the_file() {
     ]);
 }
 
-/// The clock was accepted in one database, and the file is lost twice. The pages disagree, and each page has the horizons that
+/// The clock was accepted in one database, and the file is lost twice. The pages disagree, and each page has the watermarks that
 /// readers were returned.
 #[test]
 fn what_binds_a_server_that_has_lost_its_file_is_in_each_page() {
@@ -47,10 +47,10 @@ fn what_binds_a_server_that_has_lost_its_file_is_in_each_page() {
     ]);
 }
 
-/// An older file is put back twice, and the server gets another number in between. A page has a horizon that the file lacks, and
+/// An older file is put back twice, and the server gets another number in between. A page has a watermark that the file lacks, and
 /// this start has announced a later one before it reads that page.
 #[test]
-fn a_page_knows_of_a_horizon_that_the_file_has_forgotten() {
+fn a_page_knows_of_a_watermark_that_the_file_has_forgotten() {
     let ask = |slot| Event::Ask { slot, stop: None };
     let renumber = Event::Restart { node: (1, 2) };
     goes_well([
@@ -117,7 +117,7 @@ fn an_accepted_clock_does_not_take_start_above_back() {
     }
 }
 
-/// The flush of an accepted clock fails, so the record may be on disk. It must not lower horizons: not in a page that is created
+/// The flush of an accepted clock fails, so the record may be on disk. It must not lower watermarks: not in a page that is created
 /// next, not after a crash, and not under another number.
 #[test]
 fn an_acceptance_that_failed_recalls_nothing_even_if_it_is_on_disk() {
@@ -142,9 +142,9 @@ fn an_acceptance_that_failed_recalls_nothing_even_if_it_is_on_disk() {
     });
 }
 
-/// The clock is set back while it is accepted. The call recalls horizons before it returns.
+/// The clock is set back while it is accepted. The call recalls watermarks before it returns.
 #[test]
-fn an_acceptance_recalls_horizons_before_it_returns() {
+fn an_acceptance_recalls_watermarks_before_it_returns() {
     let play = |stop, next| {
         let accepts = [Event::Accept { slot: 0, stop: Some(stop) }, Event::Step { by: -SECOND / 2 }];
         goes_well([

@@ -107,7 +107,7 @@ fn a_page_removed_while_a_session_reads_it_loses_no_used_time() {
 
 /// A new primary has read the page only for a snapshot from when it was a standby, and the extension is dropped.
 #[test]
-fn a_page_removed_after_a_horizon_of_a_standby_loses_no_used_time() {
+fn a_page_removed_after_a_watermark_of_a_standby_loses_no_used_time() {
     let on_b = [Event::Ask { slot: 1, stop: None }, Event::Recreate { slot: 1, stop: None }, make(1)];
     goes_well([
         on(B, [follow(FIRST)]),

@@ -72,7 +72,7 @@ fn start_above_in_granted_time_binds_after_a_failover() {
     }
 }
 
-/// A horizon is asked for after each of three promotions in a row. The first ID comes as soon as after one. The epilogue checks
+/// A watermark is asked for after each of three promotions in a row. The first ID comes as soon as after one. The epilogue checks
 /// that.
 #[test]
 fn promotions_in_a_row_cost_what_one_costs() {
@@ -84,9 +84,9 @@ fn promotions_in_a_row_cost_what_one_costs() {
     goes_well([on(A, [make(0), ask]), takes_over(B, A), takes_over(C, B), takes_over(A, C), takes_over(B, A)]);
 }
 
-/// After a start, a session learns of prepared transactions and is stopped anywhere, while another one asks for a horizon.
+/// After a start, a session learns of prepared transactions and is stopped anywhere, while another one asks for a watermark.
 #[test]
-fn a_horizon_waits_for_prepared_transactions_that_another_session_is_learning_of() {
+fn a_watermark_waits_for_prepared_transactions_that_another_session_is_learning_of() {
     let prepare = [Event::Begin { slot: 0 }, make(0), Event::Prepare { slot: 0, stop: None }];
     let ask = |slot, stop| Event::Ask { slot, stop };
     let finish = Event::Finish { slot: 1, which: 0, commits: true, stop: None };

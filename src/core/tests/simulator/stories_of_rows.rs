@@ -3,7 +3,7 @@
 use crate::exhaustive::PASS;
 use crate::layouts::{HOUR, MORNING, SECOND};
 use crate::operator::Ending;
-use crate::rows::Horizon;
+use crate::rows::Watermark;
 use crate::stories::{
     A, B, CRASH, FIRST, REPLAY, RESTART, SECOND_NODE, START, at_each_point, follow, goes_well, make, on, wait,
 };
@@ -16,9 +16,9 @@ fn cover(ago: i64) -> Event {
     Event::Cover { slot: 0, ago, stop: None }
 }
 
-/// After a start, an ID of another transaction is covered before any ID is made, and only the page knows the horizon.
+/// After a start, an ID of another transaction is covered before any ID is made, and only the page knows the watermark.
 #[test]
-fn an_id_that_is_covered_first_after_a_start_is_above_all_horizons() {
+fn an_id_that_is_covered_first_after_a_start_is_above_all_watermarks() {
     let lose = Event::LoseFile { ending: Ending::InOrder };
     for restart in [vec![RESTART], vec![CRASH, START], vec![lose]] {
         for ago in [0, SECOND, 60 * SECOND] {
@@ -30,7 +30,7 @@ fn an_id_that_is_covered_first_after_a_start_is_above_all_horizons() {
 
 /// After a promotion, perhaps under another number, an ID of another transaction is covered before any ID is made.
 #[test]
-fn an_id_that_is_covered_first_after_a_promotion_is_above_all_horizons() {
+fn an_id_that_is_covered_first_after_a_promotion_is_above_all_watermarks() {
     for node in [FIRST, SECOND_NODE] {
         for ago in [0, SECOND, 60 * SECOND] {
             goes_well([
@@ -45,9 +45,9 @@ fn an_id_that_is_covered_first_after_a_promotion_is_above_all_horizons() {
     }
 }
 
-/// A horizon is asked for while a new primary waits for the old one. Then it gets another number, and its clock is set back.
+/// A watermark is asked for while a new primary waits for the old one. Then it gets another number, and its clock is set back.
 #[test]
-fn a_horizon_from_before_time_was_granted_binds_the_next_number() {
+fn a_watermark_from_before_time_was_granted_binds_the_next_number() {
     let micro = Event::Make { slot: 1, kind: MICROSECOND, count: 1, waits: false, stop: None };
     for wait in [0, SECOND] {
         goes_well([
@@ -86,7 +86,7 @@ fn a_snapshot_from_before_a_prepared_transaction_was_learned_of_waits_for_it() {
 
 /// A prepared transaction is committed after a crash, or by a new primary.
 #[test]
-fn a_prepared_transaction_holds_horizons_after_a_crash_and_a_failover() {
+fn a_prepared_transaction_holds_watermarks_after_a_crash_and_a_failover() {
     let prepare = [PASS, Event::Begin { slot: 0 }, make(0), Event::Prepare { slot: 0, stop: None }];
     let finish = Event::Finish { slot: 0, which: 0, commits: true, stop: None };
     goes_well([on(A, prepare), on(A, [CRASH, START, wait(0), ASK, finish, ASK])]);
@@ -99,9 +99,9 @@ fn a_prepared_transaction_holds_horizons_after_a_crash_and_a_failover() {
     ]);
 }
 
-/// The file is lost twice. A horizon is asked for before time is granted, in a database whose page alone knows an earlier horizon.
+/// The file is lost twice. A watermark is asked for before time is granted, in a database whose page alone knows an earlier watermark.
 #[test]
-fn a_file_written_before_the_page_was_read_does_not_hide_its_horizon() {
+fn a_file_written_before_the_page_was_read_does_not_hide_its_watermark() {
     let lose = Event::LoseFile { ending: Ending::InOrder };
     let stop = Event::Stop { ending: Ending::InOrder };
     let other = Event::Connect { slot: 1, database: 1 };
@@ -122,7 +122,7 @@ fn end(slot: usize, stop: Option<u16>) -> Event {
     Event::End { slot, commits: true, stop }
 }
 
-/// A standby has rows that no consumer has read yet. Its snapshot is from before a horizon was published, or from after that.
+/// A standby has rows that no consumer has read yet. Its snapshot is from before a watermark was published, or from after that.
 #[test]
 fn a_standby_returns_what_was_published() {
     let read = [LOOK, Event::Ask { slot: 0, stop: None }, end(0, None)];
@@ -139,7 +139,7 @@ fn a_standby_returns_what_was_published() {
 }
 
 /// Of two transactions that commit, the one with the later transaction ID is in the WAL first. It is not visible yet when a
-/// snapshot that sees the other one as ended asks for a horizon.
+/// snapshot that sees the other one as ended asks for a watermark.
 #[test]
 fn a_snapshot_between_two_commits_loses_no_row() {
     at_each_point(|stop| {
@@ -157,7 +157,7 @@ fn a_snapshot_between_two_commits_loses_no_row() {
 
 /// A snapshot of the standby sees the last transaction as ended, and an earlier one as prepared.
 #[test]
-fn a_snapshot_that_is_older_than_a_published_horizon_loses_no_row() {
+fn a_snapshot_that_is_older_than_a_published_watermark_loses_no_row() {
     let finish = Event::Finish { slot: 0, which: 0, commits: true, stop: None };
     goes_well([
         on(A, [PASS, Event::Begin { slot: 0 }, micro(0), Event::Prepare { slot: 0, stop: None }, micro(0), PUBLISH]),
@@ -169,9 +169,9 @@ fn a_snapshot_that_is_older_than_a_published_horizon_loses_no_row() {
     ]);
 }
 
-/// The primary's clock was ahead when a horizon was published, and is corrected and accepted, perhaps in another database.
+/// The primary's clock was ahead when a watermark was published, and is corrected and accepted, perhaps in another database.
 #[test]
-fn a_published_horizon_that_is_recalled_is_not_returned() {
+fn a_published_watermark_that_is_recalled_is_not_returned() {
     for database in [0, 1] {
         for ahead in [SECOND, 60 * SECOND] {
             goes_well([
@@ -186,9 +186,9 @@ fn a_published_horizon_that_is_recalled_is_not_returned() {
     }
 }
 
-/// A copy of the file has a horizon that was recalled since.
+/// A copy of the file has a watermark that was recalled since.
 #[test]
-fn a_horizon_in_an_older_file_stays_recalled() {
+fn a_watermark_in_an_older_file_stays_recalled() {
     goes_well([on(
         A,
         [
@@ -202,9 +202,9 @@ fn a_horizon_in_an_older_file_stays_recalled() {
     )]);
 }
 
-/// The clock is accepted while a session publishes a horizon.
+/// The clock is accepted while a session publishes a watermark.
 #[test]
-fn a_horizon_that_is_recalled_while_it_is_published_is_not_returned() {
+fn a_watermark_that_is_recalled_while_it_is_published_is_not_returned() {
     at_each_point(|stop| {
         goes_well([
             on(A, [PASS, make(0), make(1), Event::Step { by: 60 * SECOND }]),
@@ -218,9 +218,9 @@ fn a_horizon_that_is_recalled_while_it_is_published_is_not_returned() {
     });
 }
 
-/// The clock is accepted while a session asks for a horizon.
+/// The clock is accepted while a session asks for a watermark.
 #[test]
-fn a_horizon_of_an_earlier_generation_is_not_returned() {
+fn a_watermark_of_an_earlier_generation_is_not_returned() {
     at_each_point(|stop| {
         goes_well([
             on(A, [make(0), Event::Step { by: 60 * SECOND }, make(0), Event::Ask { slot: 1, stop: Some(stop) }]),
@@ -233,10 +233,10 @@ fn a_horizon_of_an_earlier_generation_is_not_returned() {
     });
 }
 
-/// The clock is accepted while a session covers an ID or makes one, and a horizon is asked for before the session publishes its
+/// The clock is accepted while a session covers an ID or makes one, and a watermark is asked for before the session publishes its
 /// bound. The clock is set back after that.
 #[test]
-fn a_bound_that_is_published_after_an_acceptance_hides_no_horizon() {
+fn a_bound_that_is_published_after_an_acceptance_hides_no_watermark() {
     let stopped = |stop| {
         [
             Event::Cover { slot: 0, ago: 0, stop: Some(stop) },
@@ -257,18 +257,18 @@ fn a_bound_that_is_published_after_an_acceptance_hides_no_horizon() {
 
 /// IDs lead the clock by more than flake.max_lead, so the clock is accepted sooner or later. Rows then come above the clock.
 #[test]
-fn a_horizon_for_which_no_time_is_granted_is_not_above_the_clock() {
+fn a_watermark_for_which_no_time_is_granted_is_not_above_the_clock() {
     let ahead = [make(0), Event::Step { by: 3 * HOUR }, make(0), Event::SetRight, make(0)];
     let world = goes_well([on(A, ahead), on(A, [Event::Pass { by: 10 * SECOND }, ASK])]);
-    let before = |horizon: &&Horizon| horizon.acceptances == 0;
-    let highest = world.machines[A].horizons.iter().filter(before).map(|horizon| horizon.instant).max();
+    let before = |watermark: &&Watermark| watermark.acceptances == 0;
+    let highest = world.machines[A].watermarks.iter().filter(before).map(|watermark| watermark.instant).max();
     assert!(highest.is_some_and(|highest| (MORNING..MORNING + HOUR).contains(&highest)), "{highest:?}");
 }
 
 /// A server without a file, whose page has nothing, has begun its ledger, and its clock is set back before a session asks. No
 /// time is granted. After a crash, the clock is set back again.
 #[test]
-fn a_horizon_for_which_no_time_is_granted_lies_in_reserved_time() {
+fn a_watermark_for_which_no_time_is_granted_lies_in_reserved_time() {
     let back = |by: i64| Event::Step { by: -by };
     at_each_point(|stop| {
         let ask = Event::Ask { slot: 0, stop: Some(stop) };
@@ -283,10 +283,10 @@ fn a_horizon_for_which_no_time_is_granted_lies_in_reserved_time() {
     });
 }
 
-/// An old primary's clock is accepted. Later it starts from the new primary's data with its own file. The new primary's horizons do
+/// An old primary's clock is accepted. Later it starts from the new primary's data with its own file. The new primary's watermarks do
 /// not bind it.
 #[test]
-fn a_server_that_accepted_its_clock_more_often_ignores_horizons_of_another_one() {
+fn a_server_that_accepted_its_clock_more_often_ignores_watermarks_of_another_one() {
     let ask = Event::Ask { slot: 0, stop: None };
     goes_well([
         on(B, [follow(SECOND_NODE), Event::Promote]),
@@ -296,9 +296,9 @@ fn a_server_that_accepted_its_clock_more_often_ignores_horizons_of_another_one()
     ]);
 }
 
-/// The clock is accepted, the file is restored from before, and a horizon is asked for. The earlier horizon is back, and binds.
+/// The clock is accepted, the file is restored from before, and a watermark is asked for. The earlier watermark is back, and binds.
 #[test]
-fn a_horizon_in_a_restored_file_binds_again() {
+fn a_watermark_in_a_restored_file_binds_again() {
     let ask = Event::Ask { slot: 1, stop: None };
     goes_well([
         on(A, [Event::Step { by: 1000 }, ask, Event::Step { by: -7 * SECOND / 2 }, Event::SaveFile]),
@@ -306,7 +306,7 @@ fn a_horizon_in_a_restored_file_binds_again() {
     ]);
 }
 
-/// In one database, a new primary announces the horizon of the old one, whose clock was ahead. In another it learns of the recall.
+/// In one database, a new primary announces the watermark of the old one, whose clock was ahead. In another it learns of the recall.
 #[test]
 fn a_new_primary_that_learns_of_a_recall_keeps_what_it_has_announced() {
     let ask = |slot| Event::Ask { slot, stop: None };
@@ -319,7 +319,7 @@ fn a_new_primary_that_learns_of_a_recall_keeps_what_it_has_announced() {
 }
 
 /// A clock was ahead, and is accepted in one database. After the loss of the file, the server announces in the other database a
-/// horizon from before, and learns of the acceptance only after a restart.
+/// watermark from before, and learns of the acceptance only after a restart.
 #[test]
 fn a_restarted_server_that_learns_of_a_recall_keeps_what_it_has_announced() {
     let ask = |slot| Event::Ask { slot, stop: None };
@@ -331,9 +331,9 @@ fn a_restarted_server_that_learns_of_a_recall_keeps_what_it_has_announced() {
 }
 
 /// The clock of an old primary was ahead. In the first database of the new one there is no page, so only the file tells that
-/// horizons bind it there, and the page of the other database does not stop IDs that it has begun to make.
+/// watermarks bind it there, and the page of the other database does not stop IDs that it has begun to make.
 #[test]
-fn horizons_that_only_the_file_knows_bind_a_new_primary() {
+fn watermarks_that_only_the_file_knows_bind_a_new_primary() {
     let last = Event::Restart { node: SECOND_NODE };
     goes_well([
         on(A, [Event::Step { by: 15 * SECOND }]),

@@ -1,11 +1,11 @@
-//! Sessions that write rows, and sessions that read them by horizons.
+//! Sessions that write rows, and sessions that read them by watermarks.
 
 use std::cell::Cell;
 use std::sync::Arc;
 
-use flake_core::horizon::{ask, published};
 use flake_core::ledger::host::{Host, Server};
 use flake_core::ledger::time::begin;
+use flake_core::watermark::{ask, published};
 
 use crate::host::{Hosted, Trouble};
 use crate::oracle::time;
@@ -57,12 +57,12 @@ impl Play {
         }
     }
 
-    /// Asks for a horizon. Returns it if the session gets that far.
+    /// Asks for a watermark. Returns it if the session gets that far.
     pub fn ask(self: &Arc<Self>, at: usize, slot: usize, stop: Option<u16>) -> Option<i64> {
         if !self.can_read(at, slot) {
             return None;
         }
-        let horizon = Cell::new(None);
+        let watermark = Cell::new(None);
         let result = self.act((at, slot), stop, |host, session| {
             let look = self.statement(host, session);
             let asked = self.answer(host, session, &look);
@@ -71,13 +71,13 @@ impl Play {
             if !is_kept {
                 self.world().machines[at].procs.oldest[slot] = u64::MAX;
             }
-            horizon.set(Some(asked?));
+            watermark.set(Some(asked?));
             Ok(())
         });
         let mut world = self.world();
-        let how = horizon.get().map_or_else(|| format!("{result:?}"), time);
-        tell!(world, "server {}: session {slot} asks for a horizon: {how}", world.name(at));
-        horizon.get()
+        let how = watermark.get().map_or_else(|| format!("{result:?}"), time);
+        tell!(world, "server {}: session {slot} asks for a watermark: {how}", world.name(at));
+        watermark.get()
     }
 
     /// The snapshot of a statement.
@@ -93,7 +93,7 @@ impl Play {
         world.machines[host.at].look(host.slot, own, order, false)
     }
 
-    /// Publishes a horizon for standbys.
+    /// Publishes a watermark for standbys.
     pub fn publish(self: &Arc<Self>, at: usize, slot: usize, stop: Option<u16>) {
         if !self.can_operate(at, slot) {
             return;
@@ -104,7 +104,7 @@ impl Play {
             Ok(())
         });
         let mut world = self.world();
-        tell!(world, "server {}: session {slot} publishes the horizon: {result:?}", world.name(at));
+        tell!(world, "server {}: session {slot} publishes the watermark: {result:?}", world.name(at));
     }
 
     /// Publishing takes a snapshot of its own, whatever snapshot the transaction uses.
@@ -117,17 +117,17 @@ impl Play {
                 let order = world.moment();
                 world.machines[host.at].look(host.slot, host.xid, order, false)
             };
-            let horizon = published::publish(host, &session.past, &look);
+            let watermark = published::publish(host, &session.past, &look);
             if let Some(transaction) = &mut session.transaction {
                 transaction.xid = host.xid;
             }
-            if let Some(horizon) = horizon? {
-                return Ok(horizon);
+            if let Some(watermark) = watermark? {
+                return Ok(watermark);
             }
         }
     }
 
-    /// The horizon for a snapshot from when the server was a standby.
+    /// The watermark for a snapshot from when the server was a standby.
     fn replayed(&self, host: &mut Hosted, database: usize, look: &Look, replayed: usize) -> Result<i64, Trouble> {
         host.step("has its snapshot on a standby");
         let has_looked_in = host.has_looked_in;
@@ -137,11 +137,11 @@ impl Play {
             acceptances.set(page.record()?.reserved.acceptances);
             Ok(page)
         };
-        let horizon = published::replayed::<Trouble>(look, read)?.ok_or(Trouble::NothingPublished)?;
+        let watermark = published::replayed::<Trouble>(look, read)?.ok_or(Trouble::NothingPublished)?;
         // The server reads nothing else from the page.
         host.has_looked_in = has_looked_in;
-        self.world().returned_replayed((host.at, host.slot), database, (horizon, acceptances.get()), replayed);
-        Ok(horizon)
+        self.world().returned_replayed((host.at, host.slot), database, (watermark, acceptances.get()), replayed);
+        Ok(watermark)
     }
 
     fn answer(&self, host: &mut Hosted, session: &mut Session, look: &Look) -> Result<i64, Trouble> {
@@ -150,26 +150,26 @@ impl Play {
         }
         host.step("has its snapshot");
         self.join(host, session)?;
-        let horizon = ask::ask(host, &session.past, look)?;
+        let watermark = ask::ask(host, &session.past, look)?;
         let (era, acceptances) = (host.memory.shared.era(), self.world().acceptances(host.at));
-        host.step("has a horizon");
+        host.step("has a watermark");
         let again = ask::ask(host, &session.past, look)?;
         let mut world = self.world();
-        if again != horizon {
-            world.fail(format!("a snapshot has two horizons: {} and {}", time(horizon), time(again)));
+        if again != watermark {
+            world.fail(format!("a snapshot has two watermarks: {} and {}", time(watermark), time(again)));
         }
         let transaction = session.transaction.get_or_insert_default();
         if transaction.look.is_some() {
-            let last = transaction.last.replace((era, horizon));
-            if last.is_some_and(|(before, last)| before == era && horizon < last) {
-                world.fail(format!("the horizon of one snapshot goes back to {}", time(horizon)));
+            let last = transaction.last.replace((era, watermark));
+            if last.is_some_and(|(before, last)| before == era && watermark < last) {
+                world.fail(format!("the watermark of one snapshot goes back to {}", time(watermark)));
             }
         }
         let machine = &world.machines[host.at];
         let record = if host.private.is_some() { usize::MAX } else { machine.wal.flushed };
         let look = (look.seen, look.order);
-        world.returned((host.at, host.slot), session.database, (horizon, acceptances), look, record);
-        Ok(horizon)
+        world.returned((host.at, host.slot), session.database, (watermark, acceptances), look, record);
+        Ok(watermark)
     }
 
     /// Counts the session as a user of the ledger.

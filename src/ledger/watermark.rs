@@ -1,9 +1,9 @@
-//! Horizons of this session's queries, and the transactions that hold horizons.
+//! Watermarks of this session's queries, and the transactions that hold watermarks.
 
-use flake_core::horizon::ask::ask;
-use flake_core::horizon::prepared::Prepared;
-use flake_core::horizon::published;
 use flake_core::instant::NEVER;
+use flake_core::watermark::ask::ask;
+use flake_core::watermark::prepared::Prepared;
+use flake_core::watermark::published;
 use pgrx::PgSqlErrorCode::*;
 use pgrx::check_for_interrupts;
 
@@ -16,53 +16,53 @@ use crate::postgres::memory::{collected, push, with_room};
 use crate::postgres::snapshot::{Latest, QuerySnapshot, of_query};
 use crate::postgres::{recovery, slot, transaction};
 
-/// Returns the snapshot of the query that asks for a horizon.
+/// Returns the snapshot of the query that asks for a watermark.
 pub fn snapshot() -> Result<QuerySnapshot, Error> {
-    // A parallel worker copies its leader's snapshot but not this note, so the two could return different horizons.
+    // A parallel worker copies its leader's snapshot but not this note, so the two could return different watermarks.
     if transaction::is_in_worker() {
-        return Err(Error::of(ERRCODE_INVALID_TRANSACTION_STATE, "cannot ask for a horizon in a parallel worker")
-            .detail("A statement has one horizon, which its leader asks for.")
-            .hint("Declare functions that call flake_horizon() PARALLEL RESTRICTED."));
+        return Err(Error::of(ERRCODE_INVALID_TRANSACTION_STATE, "cannot ask for a watermark in a parallel worker")
+            .detail("A statement has one watermark, which its leader asks for.")
+            .hint("Declare functions that call flake_watermark() PARALLEL RESTRICTED."));
     }
     of_query().ok_or_else(|| {
-        Error::not_ready("cannot ask for a horizon outside a query")
-            .detail("A horizon belongs to the snapshot by which a query reads.")
+        Error::not_ready("cannot ask for a watermark outside a query")
+            .detail("A watermark belongs to the snapshot by which a query reads.")
             .hint("Ask in the query that reads the rows.")
     })
 }
 
-/// Returns, on a standby, the highest published horizon below which a snapshot sees all rows.
+/// Returns, on a standby, the highest published watermark below which a snapshot sees all rows.
 pub fn replayed(snapshot: &QuerySnapshot) -> Result<i64, Error> {
     published::replayed(snapshot, page::read)?.ok_or_else(|| {
-        Error::not_ready("no horizon is known for this snapshot")
+        Error::not_ready("no watermark is known for this snapshot")
             .detail(
-                "A standby returns horizons that its primary has published; this snapshot is older than all that \
+                "A standby returns watermarks that its primary has published; this snapshot is older than all that \
                  were replayed.",
             )
             .hint(
-                "Call flake_publish_horizon() on the primary, and ask again by a new snapshot once this server has \
+                "Call flake_publish_watermark() on the primary, and ask again by a new snapshot once this server has \
                  replayed it.",
             )
     })
 }
 
-/// Publishes the current horizon for standbys, and returns it.
+/// Publishes the current watermark for standbys, and returns it.
 pub fn publish(mut own: Member) -> Result<i64, Error> {
     loop {
         let _latest = Latest::take();
-        if let Some(horizon) = with_session(|session| published::publish(&mut own, session, &snapshot()?))? {
-            return Ok(horizon);
+        if let Some(watermark) = with_session(|session| published::publish(&mut own, session, &snapshot()?))? {
+            return Ok(watermark);
         }
         check_for_interrupts!();
     }
 }
 
-/// Returns a horizon: neither this query nor a later one can find a new ID below it.
-pub fn horizon(mut own: Member, snapshot: &QuerySnapshot) -> Result<i64, Error> {
+/// Returns a watermark: neither this query nor a later one can find a new ID below it.
+pub fn watermark(mut own: Member, snapshot: &QuerySnapshot) -> Result<i64, Error> {
     with_session(|session| ask(&mut own, session, snapshot))
 }
 
-/// An open transaction that holds the horizons of this database.
+/// An open transaction that holds the watermarks of this database.
 pub struct OpenTransaction {
     /// The process of its session; None if it is prepared.
     pub pid: Option<i32>,
@@ -70,11 +70,11 @@ pub struct OpenTransaction {
     pub xid: Option<u32>,
     /// The role of its session; None if it is prepared.
     pub role: Option<pgrx::pg_sys::Oid>,
-    /// The instant at which it holds horizons.
+    /// The instant at which it holds watermarks.
     pub bound: i64,
 }
 
-/// Returns the open transactions that hold the horizons of this database.
+/// Returns the open transactions that hold the watermarks of this database.
 pub fn open_transactions() -> Vec<OpenTransaction> {
     let Some(memory) = memory() else { return Vec::new() };
     let database = recovery::database();

@@ -1,11 +1,11 @@
-"""A prepared transaction holds the horizon until it is committed or rolled back, whatever happens to the server meanwhile."""
+"""A prepared transaction holds the watermark until it is committed or rolled back, whatever happens to the server meanwhile."""
 
 import psycopg
 import pytest
 
-from horizon import OUTBOX, holds, insert, insert_in_transactions, one, passes, take_snapshot, wait_for_next_tick
 from standing_clock import fail_over
 from waiting import wait_until
+from watermark import OUTBOX, holds, insert, insert_in_transactions, one, passes, take_snapshot, wait_for_next_tick
 
 MOST = 10
 
@@ -41,7 +41,7 @@ def test_a_prepared_transaction_holds_it_until_its_end(writer, tailer, end):
     insert_in_transactions(writer, 100)
     assert holds(tailer, id)
     assert tailer.execute("SELECT pid, gid FROM flake_open_transactions").fetchall() == [(None, "mine")]
-    assert one(tailer, "SELECT flake_horizon() = since FROM flake_open_transactions")
+    assert one(tailer, "SELECT flake_watermark() = since FROM flake_open_transactions")
     writer.close()
     assert holds(tailer, id)
     tailer.execute(f"{end} PREPARED 'mine'")
@@ -157,7 +157,7 @@ def test_a_prepared_transaction_holds_it_after_restarts(own_servers, mode, check
         ids = []
         for gid in ["committed", "rolled back"]:
             ids.append(prepare(writer, gid))
-            # The horizon can pass one of the IDs and not the other one.
+            # The watermark can pass one of the IDs and not the other one.
             wait_for_next_tick(writer, ids[-1])
         if checkpoint:
             writer.execute("CHECKPOINT")

@@ -1,24 +1,24 @@
-"""No ID is made below an announced horizon, even if the clock is wrong or another server takes over the data."""
+"""No ID is made below an announced watermark, even if the clock is wrong or another server takes over the data."""
 
 import pytest
 
 from clients import Made
-from horizon import OUTBOX, announce, below, goes_on, horizon, insert, one
 from standing_clock import at, fail_over, make, make_in_all, server_at_0
 from waiting import wait_until
+from watermark import OUTBOX, announce, below, goes_on, insert, one, watermark
 
 
-def test_a_first_horizon_on_a_server_binds_later_ids(own_servers):
+def test_a_first_watermark_on_a_server_binds_later_ids(own_servers):
     """No session has made an ID on this server."""
     server = own_servers()
-    assert server.value("SELECT flake_horizon() BETWEEN now() - interval '1 min' AND clock_timestamp()")
+    assert server.value("SELECT flake_watermark() BETWEEN now() - interval '1 min' AND clock_timestamp()")
     server.sql(OUTBOX)
     with server.connect() as db:
         db.execute("BEGIN")
         id = insert(db)
         with server.connect() as tailer:
             wait_until(lambda: one(tailer, "SELECT flake_min(clock_timestamp()) > %s", id))
-            assert horizon(tailer) <= id
+            assert watermark(tailer) <= id
 
 
 @pytest.mark.parametrize("ids", ["IDs before", "no IDs before"])
@@ -43,27 +43,27 @@ def test_no_id_is_below_it_after_the_clock_is_set_back(own_servers, ids):
 
 
 def test_a_transaction_that_holds_it_continues_below_a_later_clock(own_servers):
-    """The transaction holds the horizon while the clock goes back and forth."""
+    """The transaction holds the watermark while the clock goes back and forth."""
     server, made = server_at_0(own_servers), Made()
     server.sql(OUTBOX)
     with server.connect() as writer, server.connect() as tailer:
         writer.execute("BEGIN")
         id = insert(writer)
         server.set_clock(at(10))
-        assert horizon(tailer) <= id
+        assert watermark(tailer) <= id
         server.set_clock(at(5))
         make_in_all(server, made)
         server.set_clock(at(11))
         later = insert(writer)
-        assert horizon(tailer) <= id < later
+        assert watermark(tailer) <= id < later
         writer.execute("COMMIT")
         server.set_clock(at(12))
-        assert horizon(tailer) > later
+        assert watermark(tailer) > later
 
 
 @pytest.mark.parametrize("first", [True, False], ids=["the session's first sno", "another one"])
 def test_a_sno_after_a_step_back_in_a_transaction_holds_it(own_servers, first):
-    """Snos have their own lead. The sno lies below all IDs of the transaction, so the transaction holds the horizon at it."""
+    """Snos have their own lead. The sno lies below all IDs of the transaction, so the transaction holds the watermark at it."""
     server = server_at_0(own_servers)
     server.set_clock(at(10))
     with server.connect() as writer, server.connect() as tailer:
@@ -75,8 +75,8 @@ def test_a_sno_after_a_step_back_in_a_transaction_holds_it(own_servers, first):
         server.set_clock(at(10.5))
         id = one(writer, "SELECT sno_next()::text")
         server.set_clock(at(10.8))
-        below = "SELECT %s::sno < sno_min(flake_horizon())"
-        assert not one(tailer, below, id), "the horizon has passed a sno of a transaction that has not ended"
+        below = "SELECT %s::sno < sno_min(flake_watermark())"
+        assert not one(tailer, below, id), "the watermark has passed a sno of a transaction that has not ended"
         writer.execute("COMMIT")
         server.set_clock(at(12))
         assert one(tailer, below, id)
@@ -95,12 +95,12 @@ def test_no_id_is_below_it_after_a_restart_with_the_clock_behind(own_servers, mo
 
 
 def test_no_id_is_below_it_after_a_long_time_of_asking_and_a_restart(own_servers):
-    """Asking for horizons extends the granted time again and again, as making IDs does."""
+    """Asking for watermarks extends the granted time again and again, as making IDs does."""
     server = server_at_0(own_servers)
     with server.connect() as db:
         for seconds in range(1, 40, 3):
             server.set_clock(at(seconds))
-            announced = one(db, "SELECT flake_horizon()::text")
+            announced = one(db, "SELECT flake_watermark()::text")
     server.restart(mode="immediate", while_stopped=lambda: server.set_clock(at(20)))
     goes_on(server, announced, 20, 36, 36.9)
 
@@ -108,7 +108,7 @@ def test_no_id_is_below_it_after_a_long_time_of_asking_and_a_restart(own_servers
 @pytest.mark.parametrize("number", ["same number", "another number"])
 @pytest.mark.parametrize("behind", [3, pytest.param(3600, marks=pytest.mark.matrix)])
 def test_no_id_is_below_it_after_a_failover(own_servers, number, behind):
-    """The horizon was asked for on the primary, which has made no ID since. The standby's clock is behind."""
+    """The watermark was asked for on the primary, which has made no ID since. The standby's clock is behind."""
     own = ["flake.node_id=1"] if number == "another number" else []
     primary = server_at_0(own_servers, "flake.node_count=2")
     standby = own_servers(*own, standby_of=primary, clock=at(-behind))
@@ -118,8 +118,8 @@ def test_no_id_is_below_it_after_a_failover(own_servers, number, behind):
     goes_on(standby, announced, -behind, 0, 59, 60)
 
 
-def test_each_database_keeps_its_own_horizon_over_a_failover(own_servers):
-    """Each database has its own horizon in the WAL."""
+def test_each_database_keeps_its_own_watermark_over_a_failover(own_servers):
+    """Each database has its own watermark in the WAL."""
     primary = server_at_0(own_servers)
     primary.sql("CREATE DATABASE other TEMPLATE postgres")
     standby = own_servers(standby_of=primary, clock=at(-60))
@@ -131,7 +131,7 @@ def test_each_database_keeps_its_own_horizon_over_a_failover(own_servers):
 
 @pytest.mark.parametrize("restarted", [False, True])
 def test_accepting_the_clock_goes_below_it_and_says_so(own_servers, restarted):
-    """Consumers lose rows that they have passed by then. From then on, the horizon is right again."""
+    """Consumers lose rows that they have passed by then. From then on, the watermark is right again."""
     server, said = server_at_0(own_servers), []
     server.sql(OUTBOX)
     server.set_clock(at(3600))
@@ -142,33 +142,33 @@ def test_accepting_the_clock_goes_below_it_and_says_so(own_servers, restarted):
     with server.connect() as writer, server.connect() as tailer:
         writer.add_notice_handler(lambda notice: said.append((notice.severity, notice.message_primary)))
         writer.execute("SELECT flake_accept_clock()")
-        assert [severity for severity, message in said if "horizon" in message] == ["WARNING"]
+        assert [severity for severity, message in said if "watermark" in message] == ["WARNING"]
         server.set_clock(at(10))
         writer.execute("BEGIN")
         id = insert(writer)
         assert one(writer, "SELECT flake_timestamp(%s) < %s::timestamptz", id, announced)
         server.set_clock(at(11))
-        assert horizon(tailer) <= id
+        assert watermark(tailer) <= id
         writer.execute("COMMIT")
-        assert horizon(tailer) > id
+        assert watermark(tailer) > id
 
 
-def test_a_snapshot_that_lasts_forgets_a_horizon_that_was_taken_back(own_servers):
+def test_a_snapshot_that_lasts_forgets_a_watermark_that_was_taken_back(own_servers):
     server = server_at_0(own_servers)
     server.sql(OUTBOX)
     server.set_clock(at(3600))
     with server.connect() as writer, server.connect() as tailer:
         tailer.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
-        passed = horizon(tailer)
+        passed = watermark(tailer)
         server.set_clock(at(0.5))
         writer.execute("SELECT flake_accept_clock()")
         server.set_clock(at(10))
         id = insert(writer)
         server.set_clock(at(7200))
-        assert horizon(tailer) <= id < passed
+        assert watermark(tailer) <= id < passed
 
 
-def test_accepting_a_clock_that_no_horizon_has_passed_says_nothing(own_servers):
+def test_accepting_a_clock_that_no_watermark_has_passed_says_nothing(own_servers):
     server, made, said = server_at_0(own_servers), Made(), []
     with server.connect() as db:
         db.add_notice_handler(lambda notice: said.append(notice.message_primary))

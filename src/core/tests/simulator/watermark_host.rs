@@ -1,8 +1,8 @@
-//! A session of a simulated server as the host of horizons.
+//! A session of a simulated server as the host of watermarks.
 
-use flake_core::horizon::SlotTransactions;
-use flake_core::horizon::host::{HorizonHost, PreparedUse, Refusal};
-use flake_core::horizon::prepared::{Prepared, Transactions};
+use flake_core::watermark::SlotTransactions;
+use flake_core::watermark::host::{PreparedUse, Refusal, WatermarkHost};
+use flake_core::watermark::prepared::{Prepared, Transactions};
 
 use crate::host::{Hosted, Trouble};
 use crate::play::Play;
@@ -11,7 +11,7 @@ use crate::wal::Record;
 
 impl From<Refusal> for Trouble {
     fn from(refusal: Refusal) -> Self {
-        Self::NoHorizon(refusal)
+        Self::NoWatermark(refusal)
     }
 }
 
@@ -32,7 +32,7 @@ impl Transactions for Known<'_> {
     }
 }
 
-impl HorizonHost for Hosted {
+impl WatermarkHost for Hosted {
     fn database(&self) -> u32 {
         self.database as u32 + 1
     }

@@ -1,5 +1,5 @@
-"""A statement has one horizon, whatever its plan and however often it asks. Parallel workers neither ask for horizons nor make
-IDs."""
+"""A statement has one watermark, whatever its plan and however often it asks. Parallel workers neither ask for watermarks nor
+make IDs."""
 
 import re
 
@@ -7,8 +7,8 @@ import psycopg
 import pytest
 
 from conftest import pg_config
-from horizon import OUTBOX, PARALLEL, WIDE, holds, horizon, insert, one, passes, take_snapshot
 from waiting import wait_until
+from watermark import OUTBOX, PARALLEL, WIDE, holds, insert, one, passes, take_snapshot, watermark
 
 
 @pytest.fixture(scope="module")
@@ -32,72 +32,73 @@ def db(server):
         yield db
 
 
-# Each row would ask for a horizon some milliseconds after the row before.
+# Each row would ask for a watermark some milliseconds after the row before.
 ASKING = {
-    "rows": "SELECT flake_horizon() FROM parts, LATERAL (SELECT pg_sleep(0.002 + 0 * n)) s",
-    "filters": """SELECT h FROM parts, LATERAL (SELECT flake_horizon() AS h, pg_sleep(0.002 + 0 * n) OFFSET 0) s
-                  WHERE id < flake_min(flake_horizon()) AND h = flake_horizon()""",
-    "sub-queries": """SELECT flake_horizon() UNION ALL SELECT (SELECT flake_horizon() FROM pg_sleep(0.002))
-                      UNION ALL SELECT h FROM (WITH w AS MATERIALIZED (SELECT flake_horizon() AS h) SELECT h FROM w) s""",
-    "functions": "SELECT ask_anywhere() FROM parts, LATERAL (SELECT pg_sleep(0.002 + 0 * n)) s UNION ALL SELECT flake_horizon()",
+    "rows": "SELECT flake_watermark() FROM parts, LATERAL (SELECT pg_sleep(0.002 + 0 * n)) s",
+    "filters": """SELECT h FROM parts, LATERAL (SELECT flake_watermark() AS h, pg_sleep(0.002 + 0 * n) OFFSET 0) s
+                  WHERE id < flake_min(flake_watermark()) AND h = flake_watermark()""",
+    "sub-queries": """SELECT flake_watermark() UNION ALL SELECT (SELECT flake_watermark() FROM pg_sleep(0.002))
+                      UNION ALL SELECT h FROM (WITH w AS MATERIALIZED (SELECT flake_watermark() AS h) SELECT h FROM w) s""",
+    "functions": "SELECT ask_anywhere() FROM parts, LATERAL (SELECT pg_sleep(0.002 + 0 * n)) s "
+    "UNION ALL SELECT flake_watermark()",
 }
 
 
 @pytest.mark.parametrize("query", ASKING)
-def test_a_statement_has_one_horizon(db, query):
+def test_a_statement_has_one_watermark(db, query):
     rows = db.execute(ASKING[query]).fetchall()
     assert len(rows) >= 3 and len(set(rows)) == 1
 
 
-def test_a_cursor_has_one_horizon(db):
-    db.execute("BEGIN; DECLARE asks CURSOR FOR SELECT flake_horizon() FROM parts")
+def test_a_cursor_has_one_watermark(db):
+    db.execute("BEGIN; DECLARE asks CURSOR FOR SELECT flake_watermark() FROM parts")
     first = one(db, "FETCH 1 FROM asks")
-    wait_until(lambda: one(db, "SELECT flake_horizon()") > first)
+    wait_until(lambda: one(db, "SELECT flake_watermark()") > first)
     assert set(db.execute("FETCH ALL FROM asks").fetchall()) == {(first,)}
 
 
-def test_each_statement_has_a_horizon_of_its_own(server, db):
+def test_each_statement_has_a_watermark_of_its_own(server, db):
     """This holds in a function too, whose statements see what was committed before them."""
     with server.connect() as writer:
         writer.execute("BEGIN")
         assert holds(db, insert(writer))
     db.execute("SET statement_timeout = '60s'")
-    db.execute("""DO $$ DECLARE first timestamptz := flake_horizon(); BEGIN
-                      WHILE flake_horizon() <= first LOOP PERFORM pg_sleep(0.001); END LOOP;
+    db.execute("""DO $$ DECLARE first timestamptz := flake_watermark(); BEGIN
+                      WHILE flake_watermark() <= first LOOP PERFORM pg_sleep(0.001); END LOOP;
                   END $$""")
 
 
-def test_rows_that_the_snapshot_does_not_have_are_above_the_horizon(server, db):
-    """A snapshot is taken, then rows are committed, and then the horizon is asked for."""
+def test_rows_that_the_snapshot_does_not_have_are_above_the_watermark(server, db):
+    """A snapshot is taken, then rows are committed, and then the watermark is asked for."""
     with server.connect() as writer:
         take_snapshot(db)
         for _ in range(50):
             id = insert(writer)
         assert holds(db, id)
-        seen = db.execute("SELECT id FROM outbox WHERE id < flake_min(flake_horizon())").fetchall()
-        below = horizon(db)
+        seen = db.execute("SELECT id FROM outbox WHERE id < flake_min(flake_watermark())").fetchall()
+        below = watermark(db)
         assert set(seen) >= set(writer.execute("SELECT id FROM outbox WHERE id < %s", (below,)).fetchall())
 
 
 @pytest.mark.parametrize("plans", ["force_generic_plan", "force_custom_plan"])
 def test_a_prepared_statement_asks_at_each_execution(server, db, plans):
-    """Each execution of a plan asks for a horizon, and uses the primary key."""
+    """Each execution of a plan asks for a watermark, and uses the primary key."""
     db.execute(f"SET plan_cache_mode = {plans}; SET enable_seqscan = off")
-    db.execute("PREPARE tail (bigint) AS SELECT count(*) FROM outbox WHERE id > $1 AND id < flake_min(flake_horizon())")
+    db.execute("PREPARE tail (bigint) AS SELECT count(*) FROM outbox WHERE id > $1 AND id < flake_min(flake_watermark())")
     for _ in range(8):
         id = insert(db)
         wait_until(lambda: one(db, f"EXECUTE tail ({id - 1})") == 1)  # noqa: B023
     plan = "\n".join(line for line, in db.execute("EXPLAIN (COSTS OFF) EXECUTE tail (0)"))
-    assert "Index Cond" in plan and "(id < flake_min(flake_horizon(), 'twitter'::text))" in plan
+    assert "Index Cond" in plan and "(id < flake_min(flake_watermark(), 'twitter'::text))" in plan
     assert "Filter" not in plan
 
 
-def test_parallel_workers_do_not_ask_for_a_horizon(db):
+def test_parallel_workers_do_not_ask_for_a_watermark(db):
     """PostgreSQL prevents such plans, unless another function is wrongly declared parallel safe."""
     db.execute(PARALLEL)
     query = "SELECT count(*) FROM wide WHERE {} IS NOT NULL"
-    assert one(db, query.format("flake_horizon()")) == 10000
-    with pytest.raises(psycopg.errors.InvalidTransactionState, match=r"flake_horizon\(\)"):
+    assert one(db, query.format("flake_watermark()")) == 10000
+    with pytest.raises(psycopg.errors.InvalidTransactionState, match=r"flake_watermark\(\)"):
         db.execute(query.format("ask_anywhere()"))
 
 
@@ -119,13 +120,13 @@ MAKING = {
 
 @pytest.mark.parametrize("call", MAKING.values(), ids=MAKING)
 def test_parallel_workers_make_no_ids(server, db, call):
-    """The leader does not know their IDs, and would not hold horizons at them."""
+    """The leader does not know their IDs, and would not hold watermarks at them."""
     db.execute(f"{PARALLEL}; BEGIN")
     db.execute(f"""CREATE FUNCTION call_anywhere() RETURNS text VOLATILE PARALLEL SAFE
                        LANGUAGE plpgsql AS $$ BEGIN RETURN {call}; END $$""")
     error = pytest.raises(psycopg.errors.InvalidTransactionState, db.execute, "SELECT call_anywhere() FROM wide").value.diag
     assert error.message_primary == "cannot make IDs in a parallel worker"
-    assert "horizons would not wait" in error.message_detail
+    assert "watermarks would not wait" in error.message_detail
     assert "PARALLEL RESTRICTED" in error.message_hint
     db.execute("ROLLBACK")
     assert passes(db, insert(db))
@@ -189,7 +190,7 @@ def test_a_snapshot_with_a_note_sees_the_same_rows(server, path):
         before = db.execute(query.format(0)).fetchall()
         other.execute("BEGIN; UPDATE states SET n = 7 WHERE id % 2 = 0; DELETE FROM states WHERE id % 3 = 0")
         other.execute("INSERT INTO states SELECT n, 1 FROM generate_series(5001, 5100) n ON CONFLICT DO NOTHING")
-        noted = query.format("(SELECT 0 WHERE flake_horizon() IS NOT NULL)")
+        noted = query.format("(SELECT 0 WHERE flake_watermark() IS NOT NULL)")
         assert db.execute(noted).fetchall() == before != []
         other.execute("COMMIT")
         assert len(other.execute(query.format(0)).fetchall()) < len(before)

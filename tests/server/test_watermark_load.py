@@ -1,7 +1,7 @@
-"""Under load, and whatever happens to the server, a reader below the horizon sees every row once and in order.
+"""Under load, and whatever happens to the server, a reader below the watermark sees every row once and in order.
 
 FLAKE_TEST_SECONDS is how long a test lasts, and a fifth of FLAKE_SOAK how often it is repeated. It lasts at least until
-FLAKE_TAILING_ROWS rows were written and FLAKE_TAILING_HORIZONS statements have asked. FLAKE_TAILING_BURST is the most rows of a
+FLAKE_TAILING_ROWS rows were written and FLAKE_TAILING_WATERMARKS statements have asked. FLAKE_TAILING_BURST is the most rows of a
 statement. `scripts/test tailing` shows what each tailer has seen.
 """
 
@@ -11,22 +11,22 @@ import pytest
 
 import tailing
 from conftest import SECONDS
-from horizon import OUTBOX, insert, one, passes
+from watermark import OUTBOX, insert, one, passes
 
 ROUNDS = max(1, int(os.environ.get("FLAKE_SOAK", "1")) // 5)
 ROWS = int(os.environ.get("FLAKE_TAILING_ROWS", "0"))
-HORIZONS = int(os.environ.get("FLAKE_TAILING_HORIZONS", "0"))
+WATERMARKS = int(os.environ.get("FLAKE_TAILING_WATERMARKS", "0"))
 SETTINGS = ["max_prepared_transactions=64", "synchronous_commit=off", "max_wal_size=4GB"]
 
 
 def load(server, faults=()):
-    """Runs the load. Tailers by the horizon must miss no row, and single statements must miss none below their horizons. Other
-    tailers may. Returns the number of rows and of statements."""
+    """Runs the load. Tailers by the watermark must miss no row, and single statements must miss none below their watermarks.
+    Other tailers may. Returns the number of rows and of statements."""
     found = tailing.run(server, SECONDS, faults)
     print(f"\n{found.rows} rows, {found.terminated} sessions terminated")
     for tailer, seen in found.seen.items():
         print(f"  {tailer.name:28} {seen}")
-    print(f"  {len(found.records)} horizons of single statements, {len(found.bad)} bad")
+    print(f"  {len(found.records)} watermarks of single statements, {len(found.bad)} bad")
     assert found.rows > tailing.LEAST
     for tailer, seen in found.seen.items():
         assert tailer.naive or seen == tailing.Seen(0, 0, 0, 0, seen.rows), tailer
@@ -43,7 +43,7 @@ def test_without_it_readers_lose_rows(server):
         low = insert(slow)
         high = insert(tailer)
         naive = "SELECT array_agg(id ORDER BY id) FROM outbox WHERE id > %s"
-        below = f"{naive} AND id < flake_min(flake_horizon())"
+        below = f"{naive} AND id < flake_min(flake_watermark())"
         assert (one(tailer, naive, 0), one(tailer, below, 0)) == ([high], None)
         slow.execute("COMMIT")
         assert passes(tailer, high)
@@ -53,11 +53,11 @@ def test_without_it_readers_lose_rows(server):
 def test_readers_below_it_lose_no_row_under_load(servers):
     server = servers(*SETTINGS)
     tailing.prepare(server)
-    rows, horizons = load(server)
-    while rows < ROWS or horizons < HORIZONS:
+    rows, watermarks = load(server)
+    while rows < ROWS or watermarks < WATERMARKS:
         more = load(server)
-        rows, horizons = rows + more[0], horizons + more[1]
-    print(f"{rows} rows, {horizons} horizons of single statements")
+        rows, watermarks = rows + more[0], watermarks + more[1]
+    print(f"{rows} rows, {watermarks} watermarks of single statements")
 
 
 @pytest.mark.matrix

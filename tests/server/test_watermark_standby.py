@@ -1,4 +1,4 @@
-"""A standby returns horizons that its primary has published. A reader below them sees every row once and in order there.
+"""A standby returns watermarks that its primary has published. A reader below them sees every row once and in order there.
 
 FLAKE_TEST_SECONDS is how long the load lasts, and FLAKE_TAILING_ROWS how many rows it writes at least. `scripts/test tailing`
 shows what each tailer has seen.
@@ -14,24 +14,24 @@ import pytest
 
 import tailing
 from conftest import SECONDS
-from horizon import OUTBOX, insert, one, passes
 from standing_clock import running
 from waiting import Background, wait_until
+from watermark import OUTBOX, insert, one, passes
 
 ROWS = int(os.environ.get("FLAKE_TAILING_ROWS", "0"))
 FAULTS = ["pause", "resume", "restart", "crash", "restart cascaded"]
 PREPARES = "max_prepared_transactions=64"
 NONE = psycopg.errors.ObjectNotInPrerequisiteState
-BELOW = "SELECT array_agg(id ORDER BY id) FROM outbox WHERE id < flake_min(flake_horizon(), 'twitter')"
+BELOW = "SELECT array_agg(id ORDER BY id) FROM outbox WHERE id < flake_min(flake_watermark(), 'twitter')"
 REPEATABLE = "BEGIN ISOLATION LEVEL REPEATABLE READ"
 
 
 def publish(db):
-    return one(db, "SELECT flake_publish_horizon()::text")
+    return one(db, "SELECT flake_publish_watermark()::text")
 
 
 def publish_above(db, id):
-    """Publishes horizons until one is above this ID."""
+    """Publishes watermarks until one is above this ID."""
     assert passes(db, id)
     return publish(db)
 
@@ -48,18 +48,18 @@ def below(standby, primary):
 
 
 def test_a_standby_returns_what_was_published(own_servers):
-    """At first there is no horizon. Then the standby returns what the primary has returned, even if an older transaction is
+    """At first there is no watermark. Then the standby returns what the primary has returned, even if an older transaction is
     open."""
     primary, standby = with_standby(own_servers)
     with primary.connect() as writer, primary.connect() as slow, primary.connect() as open:
         first = insert(writer)
         with pytest.raises(NONE) as raised:
             below(standby, primary)
-        assert "flake_publish_horizon()" in raised.value.diag.message_hint
+        assert "flake_publish_watermark()" in raised.value.diag.message_hint
         open.execute("BEGIN; CREATE TABLE open ()")
         published = publish_above(writer, first)
         standby.wait_for_replay(primary)
-        assert standby.sql("SELECT flake_horizon()::text, flake_horizon()::text") == [(published, published)]
+        assert standby.sql("SELECT flake_watermark()::text, flake_watermark()::text") == [(published, published)]
         assert below(standby, primary) == [first]
         slow.execute("BEGIN")
         held = insert(slow)
@@ -70,13 +70,13 @@ def test_a_standby_returns_what_was_published(own_servers):
         assert below(standby, primary) == [first], "although the row is there"
         publish_above(writer, later)
         assert below(standby, primary) == [first, held, later]
-        with pytest.raises(psycopg.errors.ReadOnlySqlTransaction, match=r"flake_publish_horizon\(\)"):
-            standby.sql("SELECT flake_publish_horizon()")
+        with pytest.raises(psycopg.errors.ReadOnlySqlTransaction, match=r"flake_publish_watermark\(\)"):
+            standby.sql("SELECT flake_publish_watermark()")
 
 
 @pytest.mark.parametrize("how", ["rolled back", "repeatable", "prepared", "by a trigger"])
 def test_it_is_published_at_once_in_any_transaction(own_servers, how):
-    """The horizon belongs to a new snapshot, and not to the transaction's. The transaction's own IDs hold it."""
+    """The watermark belongs to a new snapshot, and not to the transaction's. The transaction's own IDs hold it."""
     primary, standby = with_standby(own_servers)
     with primary.connect() as db, primary.connect() as writer:
         db.execute(REPEATABLE if how == "repeatable" else "BEGIN")
@@ -85,7 +85,7 @@ def test_it_is_published_at_once_in_any_transaction(own_servers, how):
         assert passes(writer, first)
         if how == "by a trigger":
             db.execute("""CREATE FUNCTION publish() RETURNS trigger LANGUAGE plpgsql AS
-                          $$ BEGIN PERFORM flake_publish_horizon(); RETURN NULL; END $$;
+                          $$ BEGIN PERFORM flake_publish_watermark(); RETURN NULL; END $$;
                           CREATE TRIGGER publish AFTER INSERT ON outbox EXECUTE FUNCTION publish(); COMMIT; BEGIN""")
         elif how == "prepared":
             db.execute("CREATE TABLE written ()")
@@ -103,8 +103,8 @@ def test_it_is_published_at_once_in_any_transaction(own_servers, how):
             assert below(standby, primary) == [first, own]
 
 
-def test_an_older_snapshot_gets_an_older_horizon(own_servers):
-    """Later rows are not visible to the snapshot. It gets an earlier horizon, even after many others were published."""
+def test_an_older_snapshot_gets_an_older_watermark(own_servers):
+    """Later rows are not visible to the snapshot. It gets an earlier watermark, even after many others were published."""
     primary, standby = with_standby(own_servers)
     with primary.connect() as writer, primary.connect() as slow, standby.connect() as old, standby.connect() as older:
         older.execute(f"{REPEATABLE}; SELECT FROM outbox")
@@ -161,8 +161,8 @@ def test_a_commit_that_waits_for_a_synchronous_standby_holds_it(own_servers):
         assert len(below(standby, primary)) == 2
 
 
-def test_a_snapshot_that_outlives_the_promotion_keeps_its_horizon(own_servers):
-    """Rows that are committed afterwards are not below its horizon, even if a later horizon is published then."""
+def test_a_snapshot_that_outlives_the_promotion_keeps_its_watermark(own_servers):
+    """Rows that are committed afterwards are not below its watermark, even if a later watermark is published then."""
     primary, standby = with_standby(own_servers)
     with primary.connect() as writer, standby.connect() as old:
         first = insert(writer)
@@ -197,15 +197,15 @@ def reads_by_a_slot(standby):
         yield reading
 
 
-def test_a_snapshot_that_a_slot_exported_gets_a_published_horizon(own_servers):
-    """It does not begin the ledger, so a transaction that is prepared later holds horizons after the promotion."""
+def test_a_snapshot_that_a_slot_exported_gets_a_published_watermark(own_servers):
+    """It does not begin the ledger, so a transaction that is prepared later holds watermarks after the promotion."""
     primary, standby = with_standby(own_servers)
     with primary.connect() as writer:
         first = insert(writer)
         published = publish_above(writer, first)
         standby.wait_for_replay(primary)
         with reads_by_a_slot(standby) as reading:
-            assert one(reading, BELOW) == [first] and one(reading, "SELECT flake_horizon()::text") == published
+            assert one(reading, BELOW) == [first] and one(reading, "SELECT flake_watermark()::text") == published
             writer.execute("BEGIN; INSERT INTO outbox DEFAULT VALUES; PREPARE TRANSACTION 'two'")
             standby.wait_for_replay(primary)
             primary.stop("immediate")
@@ -228,7 +228,7 @@ def test_a_promoted_standby_makes_no_id_below_what_it_has_returned(own_servers, 
         insert(writer)
         publish(writer)
     standby.wait_for_replay(primary)
-    returned = standby.value("SELECT flake_min(flake_horizon(), 'twitter')")
+    returned = standby.value("SELECT flake_min(flake_watermark(), 'twitter')")
     primary.stop("immediate")
     standby.promote()
     assert standby.value("SELECT flake_min(clock_timestamp(), 'twitter') < %s", returned)
@@ -237,7 +237,7 @@ def test_a_promoted_standby_makes_no_id_below_what_it_has_returned(own_servers, 
 
 
 @pytest.mark.parametrize("ahead", [1, 3600])
-def test_a_horizon_that_was_taken_back_is_not_returned(own_servers, ahead):
+def test_a_watermark_that_was_taken_back_is_not_returned(own_servers, ahead):
     """The clock may be accepted in another database."""
     primary = own_servers(clock=running(0))
     primary.sql("CREATE DATABASE other")
@@ -257,15 +257,15 @@ def test_a_horizon_that_was_taken_back_is_not_returned(own_servers, ahead):
             insert(db)
             publish(db)
         standby.wait_for_replay(primary)
-        told = [one(db, "SELECT flake_horizon()") for db in readers]
+        told = [one(db, "SELECT flake_watermark()") for db in readers]
         if ahead == 3600:
             assert [told[n] < high[n] for n in range(2)] == [True, True]
-        low = [one(db, "SELECT flake_min(%s, 'twitter')", horizon) for db, horizon in zip(readers, told, strict=True)]
+        low = [one(db, "SELECT flake_min(%s, 'twitter')", watermark) for db, watermark in zip(readers, told, strict=True)]
         assert [insert(db) >= low[n] for n, db in enumerate(dbs)] == [True, True]
 
 
-def test_constant_publishing_hides_no_horizon_from_older_snapshots(own_servers):
-    """A role without privileges publishes again and again. Older snapshots still find a horizon, and the page does not grow."""
+def test_constant_publishing_hides_no_watermark_from_older_snapshots(own_servers):
+    """A role without privileges publishes again and again. Older snapshots still find a watermark, and the page does not grow."""
     primary, standby = with_standby(own_servers)
     primary.sql("CREATE ROLE nobody LOGIN")
     with primary.connect() as writer, standby.connect() as old, primary.connect(user="nobody") as hostile:
@@ -275,27 +275,27 @@ def test_constant_publishing_hides_no_horizon_from_older_snapshots(own_servers):
         time.sleep(0.1)
         old.execute(f"{REPEATABLE}; SELECT FROM outbox")
         last = insert(writer)
-        hostile.execute("DO $$ BEGIN FOR n IN 1..3000 LOOP PERFORM flake_publish_horizon(); END LOOP; END $$")
+        hostile.execute("DO $$ BEGIN FOR n IN 1..3000 LOOP PERFORM flake_publish_watermark(); END LOOP; END $$")
         assert below(standby, primary) == [first, last]
         assert one(old, BELOW) == [first]
         assert primary.value("SELECT pg_relation_size('flake_internal.flake_mark')") == 16384
 
 
 class Lag:
-    """The age of the horizons that a standby returns, and its replay position."""
+    """The age of the watermarks that a standby returns, and its replay position."""
 
-    QUERY = """SELECT extract(epoch FROM clock_timestamp() - flake_horizon())::float8,
+    QUERY = """SELECT extract(epoch FROM clock_timestamp() - flake_watermark())::float8,
                       extract(epoch FROM clock_timestamp() - pg_last_xact_replay_timestamp())::float8"""
 
     def __init__(self, server):
-        self.server, self.of_horizon, self.of_replay = server, [], []
+        self.server, self.of_watermark, self.of_replay = server, [], []
 
     def sample(self, ends):
         while not ends.wait(0.02):
             with contextlib.suppress(psycopg.OperationalError), self.server.connect() as db:
                 while not ends.wait(0.02):
-                    horizon, replay = db.execute(self.QUERY).fetchone()
-                    self.of_horizon.append(horizon)
+                    watermark, replay = db.execute(self.QUERY).fetchone()
+                    self.of_watermark.append(watermark)
                     self.of_replay.append(replay or 0)
 
     def __str__(self):
@@ -303,11 +303,11 @@ class Lag:
             all = sorted(all)
             return "none" if not all else f"{1000 * all[len(all) // 2]:.0f} ms, 99 % {1000 * all[len(all) * 99 // 100]:.0f} ms"
 
-        return f"horizon {told(self.of_horizon)}; replay {told(self.of_replay)}"
+        return f"watermark {told(self.of_watermark)}; replay {told(self.of_replay)}"
 
 
 class Publisher:
-    """Publishes horizons on whichever server is the primary."""
+    """Publishes watermarks on whichever server is the primary."""
 
     EVERY = 0.05
 
@@ -369,7 +369,7 @@ def load(primary, standbys, faults):
             background.threads[-1].start()
         tailers = list(tailers_of(standbys))
         found = tailing.run(primary, SECONDS, [steps[fault] for fault in faults], tailers, 0, settle)
-    print(f"\n{found.rows} rows, {found.terminated} sessions terminated, {publisher.count} horizons; {', '.join(faults)}")
+    print(f"\n{found.rows} rows, {found.terminated} sessions terminated, {publisher.count} watermarks; {', '.join(faults)}")
     for tailer, seen in found.seen.items():
         print(f"  {tailer.name:28} {seen}")
     for name, lag in lags.items():
@@ -382,7 +382,7 @@ def load(primary, standbys, faults):
 
 @pytest.mark.matrix
 def test_readers_on_a_standby_lose_no_row_under_load(own_servers):
-    """Replay is paused, servers crash and restart, and in the end a standby takes over. Tailers by the horizon miss no row.
+    """Replay is paused, servers crash and restart, and in the end a standby takes over. Tailers by the watermark miss no row.
     Other tailers may miss some."""
     # A server that restarts after a crash removes WAL that slow standbys have not received.
     primary = own_servers(PREPARES, "max_wal_size=4GB", "wal_keep_size=4GB")

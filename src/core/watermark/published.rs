@@ -1,7 +1,7 @@
-//! Horizons that a primary publishes in the page of a database, for snapshots of standbys that have replayed the page.
+//! Watermarks that a primary publishes in the page of a database, for snapshots of standbys that have replayed the page.
 //!
 //! A standby cannot see which transactions are open on the primary, so its snapshot needs a proof that it sees all rows below a
-//! horizon h. The primary publishes h together with N, the next transaction ID after h's snapshot was taken. A snapshot may use h
+//! watermark h. The primary publishes h together with N, the next transaction ID after h's snapshot was taken. A snapshot may use h
 //! if it sees that some transaction from N on has ended (`xmax > N`), or that all transactions below N have ended (`xmin >= N`):
 //!
 //! 1. A transaction that had committed for h's snapshot had its commit record in the WAL before N was read.
@@ -16,25 +16,25 @@
 //! 7. The publisher assigns a transaction ID from N on and aborts it before it writes the page. So every snapshot that is taken
 //!    after the page was replayed can use h, whatever else is open.
 //!
-//! The page has room for twelve horizons. The older ones are further apart, so that older snapshots find one too. An
+//! The page has room for twelve watermarks. The older ones are further apart, so that older snapshots find one too. An
 //! acceptance removes all of them: no session makes an ID of the new generation before the page of its database has it.
 
 use super::Snapshot;
 use super::ask::ask;
-use super::host::{HorizonHost, QuerySnapshot};
+use super::host::{QuerySnapshot, WatermarkHost};
 use super::transactions::SessionTransactions;
 use crate::ledger::host::{Change, Fault, Page};
 use crate::ledger::lasting::record::{MAX_PUBLISHED, Published};
 
-/// Publishes the horizon of a snapshot that was just taken. Returns it, or a later one that is published already. Returns None if
+/// Publishes the watermark of a snapshot that was just taken. Returns it, or a later one that is published already. Returns None if
 /// the clock was accepted in the meantime; the caller then tries again.
-pub fn publish<H: HorizonHost>(
+pub fn publish<H: WatermarkHost>(
     host: &mut H,
     session: &SessionTransactions,
     snapshot: &impl QuerySnapshot,
 ) -> Result<Option<i64>, H::Error> {
     let acceptances = host.lock(|state| state.ledger.map(|ledger| ledger.reserved.acceptances));
-    let new = Published { horizon: ask(host, session, snapshot)?, next: host.next_xid() };
+    let new = Published { watermark: ask(host, session, snapshot)?, next: host.next_xid() };
     host.use_up_a_number();
     let published = host.change_page(|page| {
         let mut record = match page.record() {
@@ -44,12 +44,12 @@ pub fn publish<H: HorizonHost>(
         let is_new = add(&mut record.published, new);
         let change =
             if is_new { Change::Write(record.encode(0), record.reserved, record.turns.number()) } else { Change::Keep };
-        (change, Ok(record.published.last().map(|one| one.horizon)))
+        (change, Ok(record.published.last().map(|one| one.watermark)))
     })?;
     Ok(published?)
 }
 
-/// Returns the highest horizon that a snapshot taken in recovery may use, or None if there is none yet.
+/// Returns the highest watermark that a snapshot taken in recovery may use, or None if there is none yet.
 pub fn replayed<E: From<Fault>>(
     snapshot: &impl QuerySnapshot,
     page: impl FnOnce() -> Result<Page, E>,
@@ -58,39 +58,39 @@ pub fn replayed<E: From<Fault>>(
         return Ok(Some(known));
     }
     let record = page()?.record()?;
-    let horizon = highest(&record.published, &snapshot.transactions());
-    if let Some(horizon) = horizon {
-        snapshot.set_note(horizon);
+    let watermark = highest(&record.published, &snapshot.transactions());
+    if let Some(watermark) = watermark {
+        snapshot.set_note(watermark);
     }
-    Ok(horizon)
+    Ok(watermark)
 }
 
-/// Returns the highest horizon below which a snapshot sees all rows.
+/// Returns the highest watermark below which a snapshot sees all rows.
 pub fn highest(published: &[Published], snapshot: &Snapshot<'_>) -> Option<i64> {
     let sees_all = |one: &&Published| snapshot.xmax > one.next || snapshot.xmin >= one.next;
-    published.iter().filter(sees_all).map(|one| one.horizon).max()
+    published.iter().filter(sees_all).map(|one| one.watermark).max()
 }
 
-/// Adds a horizon, unless there is one as high that as many snapshots may use. Returns whether it was added.
+/// Adds a watermark, unless there is one as high that as many snapshots may use. Returns whether it was added.
 ///
-/// Later horizons are closer together than earlier ones, so that a snapshot of any age finds one that is not much older than
-/// itself, however often horizons are published.
+/// Later watermarks are closer together than earlier ones, so that a snapshot of any age finds one that is not much older than
+/// itself, however often watermarks are published.
 pub fn add(published: &mut Vec<Published>, new: Published) -> bool {
-    if published.iter().any(|one| one.horizon >= new.horizon && one.next <= new.next) {
+    if published.iter().any(|one| one.watermark >= new.watermark && one.next <= new.next) {
         return false;
     }
-    published.retain(|one| one.horizon > new.horizon || one.next < new.next);
+    published.retain(|one| one.watermark > new.watermark || one.next < new.next);
     published.push(new);
-    published.sort_unstable_by_key(|one| one.horizon);
+    published.sort_unstable_by_key(|one| one.watermark);
     if published.len() > MAX_PUBLISHED {
         published.remove(least_needed(published));
     }
     true
 }
 
-/// Returns the horizon whose neighbors are closest together in proportion to their age. The first and the last one stay.
+/// Returns the watermark whose neighbors are closest together in proportion to their age. The first and the last one stay.
 fn least_needed(published: &[Published]) -> usize {
-    let age = |at: usize| published[published.len() - 1].horizon.abs_diff(published[at].horizon) as f64;
+    let age = |at: usize| published[published.len() - 1].watermark.abs_diff(published[at].watermark) as f64;
     let growth = |&at: &usize| age(at - 1) / age(at + 1).max(1.0);
     (1..published.len() - 1).min_by(|one, other| growth(one).total_cmp(&growth(other))).unwrap_or(0)
 }

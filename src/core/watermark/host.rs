@@ -1,4 +1,4 @@
-//! The services that horizons need of a server, in addition to the services for the ledger.
+//! The services that watermarks need of a server, in addition to the services for the ledger.
 
 use std::sync::atomic::{AtomicBool, AtomicU32};
 
@@ -6,11 +6,11 @@ use super::prepared::{Prepared, Transactions};
 use super::{SlotTransactions, Snapshot};
 use crate::ledger::host::Host;
 
-/// Why there is no horizon now.
+/// Why there is no watermark now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     /// The snapshot may miss a transaction that was prepared before the server started and has committed since.
-    #[error("horizon is not known yet")]
+    #[error("watermark is not known yet")]
     NotYet,
 }
 
@@ -28,16 +28,16 @@ pub struct PreparedUse {
 pub trait QuerySnapshot {
     /// Returns the transactions that it sees as running.
     fn transactions(&self) -> Snapshot<'_>;
-    /// Returns its horizon, if it has one already.
+    /// Returns its watermark, if it has one already.
     fn note(&self) -> Option<i64>;
-    /// Stores its horizon. A snapshot has one horizon.
+    /// Stores its watermark. A snapshot has one watermark.
     fn set_note(&self, instant: i64);
     /// Returns whether all statements of its transaction use it or copies of it.
     fn is_of_transaction(&self) -> bool;
 }
 
-/// A session that makes IDs, asks for horizons, or both.
-pub trait HorizonHost: Host<Error: From<Refusal>> {
+/// A session that makes IDs, asks for watermarks, or both.
+pub trait WatermarkHost: Host<Error: From<Refusal>> {
     /// The number of the session's database, which is not 0.
     fn database(&self) -> u32;
     /// The transactions of this session's slot.

@@ -1,11 +1,11 @@
-//! Horizons: no row appears below one, whatever a slot forgets, and in whatever order threads run.
+//! Watermarks: no row appears below one, whatever a slot forgets, and in whatever order threads run.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering, fence};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use flake_core::horizon::{NONE, SlotTransactions, Snapshot, widened};
+use flake_core::watermark::{NONE, SlotTransactions, Snapshot, widened};
 use proptest::prelude::*;
 
 const DATABASE: u32 = 5;
@@ -70,7 +70,7 @@ fn a_transaction_holds_until_it_has_ended_for_the_snapshot() {
 }
 
 #[test]
-fn no_id_is_admitted_below_an_announced_horizon() {
+fn no_id_is_admitted_below_an_announced_watermark() {
     let (slot, announced) = (SlotTransactions::default(), AtomicI64::new(1000));
     assert_eq!(slot.admit(&announced, 999, || {}), Err(1000));
     assert_eq!(slot.bound(), NONE);
@@ -138,7 +138,7 @@ struct World {
     committed: Vec<i64>,
 }
 
-/// Some threads write IDs and commit, others read the rows below a horizon. Each row must be read once, in order.
+/// Some threads write IDs and commit, others read the rows below a watermark. Each row must be read once, in order.
 #[test]
 fn rows_of_concurrent_threads_are_not_lost() {
     const WRITERS: usize = 3;
@@ -188,9 +188,9 @@ fn rows_of_concurrent_threads_are_not_lost() {
             let xmin = running.iter().min().map_or(xmax, |&xid| xid.into());
             let snapshot = Snapshot { xmin, xmax, running: &running };
             let holds = slots.iter().map(|slot| slot.holds(&snapshot, DATABASE).unwrap_or(i64::MIN)).min();
-            let horizon = holds.unwrap_or(NONE).min(now).saturating_mul(8);
+            let watermark = holds.unwrap_or(NONE).min(now).saturating_mul(8);
             let before = seen.len();
-            seen.extend(visible.into_iter().filter(|&id| id > last && id < horizon));
+            seen.extend(visible.into_iter().filter(|&id| id > last && id < watermark));
             seen[before..].sort_unstable();
             last = seen.last().copied().unwrap_or(last);
             if is_last {

@@ -1,4 +1,4 @@
-//! The functions of horizons, by which consumers read a table in the order of its IDs without losing rows.
+//! The functions of watermarks, by which consumers read a table in the order of its IDs without losing rows.
 
 use pgrx::datum::TimestampWithTimeZone;
 use pgrx::prelude::*;
@@ -12,13 +12,13 @@ use crate::postgres::timestamptz::from_instant;
 use crate::session;
 
 #[pg_extern(sql = "")]
-fn flake_horizon() -> TimestampWithTimeZone {
-    from_instant(session::horizon().or_raise())
+fn flake_watermark() -> TimestampWithTimeZone {
+    from_instant(session::watermark().or_raise())
 }
 
 #[pg_extern(sql = "")]
-fn flake_publish_horizon() -> TimestampWithTimeZone {
-    from_instant(session::publish_horizon().or_raise())
+fn flake_publish_watermark() -> TimestampWithTimeZone {
+    from_instant(session::publish_watermark().or_raise())
 }
 
 #[pg_extern(sql = "")]
@@ -43,4 +43,4 @@ fn flake_open_transactions() -> TableIterator<
     TableIterator::new(open.into_iter().map(row))
 }
 
-c_symbol!(flake_horizon, flake_publish_horizon, flake_cover, flake_open_transactions);
+c_symbol!(flake_watermark, flake_publish_watermark, flake_cover, flake_open_transactions);

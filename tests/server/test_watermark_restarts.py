@@ -3,8 +3,8 @@
 import psycopg
 import pytest
 
-from horizon import OUTBOX, holds, horizon, insert, one, passes, take_snapshot
 from waiting import wait_until
+from watermark import OUTBOX, holds, insert, one, passes, take_snapshot, watermark
 
 TOO_LATE = psycopg.errors.ObjectNotInPrerequisiteState
 MODES = pytest.mark.parametrize("mode", ["fast", "immediate"])
@@ -29,7 +29,7 @@ def prepare(server, **options):
 def refused(db):
     """Checks the error: the server does not know what the snapshot sees."""
     with pytest.raises(psycopg.errors.SerializationFailure, match="not known yet"):
-        horizon(db)
+        watermark(db)
     return True
 
 
@@ -38,12 +38,12 @@ def test_ids_from_before_a_restart_are_refused(server, mode):
     with server.connect() as db:
         ids = db.execute("SELECT flake_next('twitter')::text, sno_next()::text").fetchone()
         # A tick of sno is longer than one of twitter, and ends later.
-        above = f"flake_min(flake_horizon(), 'twitter') > {ids[0]} AND sno_min(flake_horizon()) > '{ids[1]}'"
+        above = f"flake_min(flake_watermark(), 'twitter') > {ids[0]} AND sno_min(flake_watermark()) > '{ids[1]}'"
         wait_until(lambda: one(db, f"SELECT {above}"))
     server.restart(mode=mode)
     with server.connect() as db:
         for id, type in zip(ids, ["bigint", "sno"], strict=True):
-            with pytest.raises(TOO_LATE, match="below a horizon"):
+            with pytest.raises(TOO_LATE, match="below a watermark"):
                 db.execute(f"SELECT flake_cover('{id}'::{type})")
         # IDs that are made from now on can be covered.
         db.execute("SELECT flake_cover(flake_next('twitter')), flake_cover(sno_next())")
@@ -51,13 +51,13 @@ def test_ids_from_before_a_restart_are_refused(server, mode):
 
 @MODES
 def test_a_first_call_of_cover_after_a_restart_refuses_ids_below_it(server, mode):
-    """No session has asked for a horizon since, so no announced horizon is known that would refuse the ID."""
+    """No session has asked for a watermark since, so no announced watermark is known that would refuse the ID."""
     with server.connect() as db:
         id = one(db, "SELECT flake_next('twitter')")
     for late in (0, id):
         server.restart(mode=mode)
         with server.connect() as db:
-            with pytest.raises(TOO_LATE, match="below a horizon"):
+            with pytest.raises(TOO_LATE, match="below a watermark"):
                 db.execute("SELECT flake_cover(%s, 'twitter')", (late,))
             # The refused ID holds nothing, and IDs that are made from now on can be covered.
             assert db.execute("SELECT * FROM flake_open_transactions").fetchall() == []
@@ -65,13 +65,13 @@ def test_a_first_call_of_cover_after_a_restart_refuses_ids_below_it(server, mode
 
 
 def test_a_first_call_of_cover_after_the_file_was_lost_refuses_ids_below_it(server):
-    """Only the page has the horizon."""
+    """Only the page has the watermark."""
     with server.connect() as db:
         id = one(db, "SELECT flake_next('twitter')")
         assert passes(db, id)
     server.restart(while_stopped=(server.dir / "data" / "flake.mark").unlink)
     with server.connect() as db:
-        with pytest.raises(TOO_LATE, match="below a horizon"):
+        with pytest.raises(TOO_LATE, match="below a watermark"):
             db.execute("SELECT flake_cover(%s)", (id,))
         db.execute("SELECT flake_cover(flake_next('twitter'))")
 
@@ -111,7 +111,7 @@ def test_a_snapshot_from_before_the_end_of_a_learned_transaction_is_held(restart
     id, old, new = restarted
     assert holds(new, id)
     new.execute("COMMIT PREPARED 'left'")
-    assert horizon(old) <= id
+    assert watermark(old) <= id
     assert passes(new, id)
 
 

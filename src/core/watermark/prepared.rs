@@ -1,4 +1,4 @@
-//! Prepared transactions: they hold horizons although they have left their slot.
+//! Prepared transactions: they hold watermarks although they have left their slot.
 
 use super::{NONE, Snapshot};
 
@@ -47,14 +47,14 @@ impl Prepared {
         self.seen_before < u64::MAX && !self.is_free()
     }
 
-    /// Returns the instant at which it holds a horizon of a snapshot in a database, or [`NONE`].
+    /// Returns the instant at which it holds a watermark of a snapshot in a database, or [`NONE`].
     fn holds(&self, snapshot: &Snapshot<'_>, database: u32) -> i64 {
         let is_running =
             !self.is_free() && snapshot.xmax <= self.seen_before && snapshot.is_any_running(self.first..=self.last);
         if is_running && [0, database].contains(&self.database) { self.bound } else { NONE }
     }
 
-    /// Returns one entry for two. It may hold the horizons of more snapshots than the two did.
+    /// Returns one entry for two. It may hold the watermarks of more snapshots than the two did.
     fn merged(self, other: Self) -> Self {
         Self {
             first: self.first.min(other.first),
@@ -84,7 +84,7 @@ pub fn add(all: &mut [Prepared], new: Prepared, known: &impl Transactions) -> us
             free(all)
         })
         .or_else(|| {
-            // Entries of one database are merged first, so that they do not hold horizons of another one.
+            // Entries of one database are merged first, so that they do not hold watermarks of another one.
             merge_ended(all, |one, other| one.database == other.database);
             free(all)
         })

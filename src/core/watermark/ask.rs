@@ -1,14 +1,14 @@
-//! Asking for a horizon: the session announces flake's time, then takes the lowest bound of the transactions that its snapshot sees as
+//! Asking for a watermark: the session announces flake's time, then takes the lowest bound of the transactions that its snapshot sees as
 //! running.
 //!
 //! 1. flake's time is announced before the bounds are read, and the era is compared after that.
 //! 2. The slots are read before the prepared transactions, because a transaction is among the latter before it leaves its slot.
-//! 3. The transactions that were prepared before the server started are learned before the first horizon.
+//! 3. The transactions that were prepared before the server started are learned before the first watermark.
 
 use std::sync::atomic::{Ordering, fence};
 
 use super::entries::{add_prepared, with_prepared};
-use super::host::{HorizonHost, QuerySnapshot, Refusal};
+use super::host::{QuerySnapshot, Refusal, WatermarkHost};
 use super::prepared::{self, Prepared, Transactions};
 use super::transactions::SessionTransactions;
 use super::{NONE, Snapshot, widened};
@@ -17,8 +17,8 @@ use crate::ledger::lasting::page::confirm;
 use crate::ledger::time::grant::{Grant, grant};
 use crate::ledger::time::lead;
 
-/// Returns a horizon: neither this query nor a later one can find a new row with an ID below it.
-pub fn ask<H: HorizonHost>(
+/// Returns a watermark: neither this query nor a later one can find a new row with an ID below it.
+pub fn ask<H: WatermarkHost>(
     host: &mut H,
     session: &SessionTransactions,
     snapshot: &impl QuerySnapshot,
@@ -35,20 +35,21 @@ pub fn ask<H: HorizonHost>(
     loop {
         let era = host.shared().era();
         let Some(announced) = announce(host, era)? else { continue };
-        let horizon = scan(host, &transactions)?.min(announced);
+        let watermark = scan(host, &transactions)?.min(announced);
         if host.shared().era() != era {
             continue;
         }
-        let horizon = if snapshot.is_of_transaction() { session.not_before_the_last(horizon, era) } else { horizon };
-        snapshot.set_note(horizon);
-        return Ok(horizon);
+        let watermark =
+            if snapshot.is_of_transaction() { session.not_before_the_last(watermark, era) } else { watermark };
+        snapshot.set_note(watermark);
+        return Ok(watermark);
     }
 }
 
 /// Announces flake's time in an era. From then on, no ID below it is made in the era's generation: not by a session of this server, not
 /// after a crash, and not by a server that continues from its WAL. If no time is granted, the clock is announced. Returns None if
 /// the era has changed.
-fn announce<H: HorizonHost>(host: &mut H, era: u64) -> Result<Option<i64>, H::Error> {
+fn announce<H: WatermarkHost>(host: &mut H, era: u64) -> Result<Option<i64>, H::Error> {
     // After a start, IDs lead the clock although nobody has made one.
     let floor = host.lock(|state| state.ledger.map(|ledger| ledger.floor));
     let now = host.time(era, false).max(floor.unwrap_or(BEGINNING));
@@ -68,8 +69,8 @@ fn announce<H: HorizonHost>(host: &mut H, era: u64) -> Result<Option<i64>, H::Er
     Ok(announced)
 }
 
-/// Returns the lowest bound of the transactions that the snapshot sees as running. A horizon has been announced.
-fn scan<H: HorizonHost>(host: &H, snapshot: &Snapshot<'_>) -> Result<i64, H::Error> {
+/// Returns the lowest bound of the transactions that the snapshot sees as running. A watermark has been announced.
+fn scan<H: WatermarkHost>(host: &H, snapshot: &Snapshot<'_>) -> Result<i64, H::Error> {
     let database = host.database();
     let mut least = NONE;
     for slot in host.slots() {
@@ -87,7 +88,7 @@ fn scan<H: HorizonHost>(host: &H, snapshot: &Snapshot<'_>) -> Result<i64, H::Err
 }
 
 /// Learns of the transactions that were prepared before the server started, once after each start.
-fn learn_prepared<H: HorizonHost>(host: &H) {
+fn learn_prepared<H: WatermarkHost>(host: &H) {
     let are_known = &host.prepared_use().are_known;
     if are_known.load(Ordering::Acquire) {
         return;
@@ -104,7 +105,7 @@ fn learn_prepared<H: HorizonHost>(host: &H) {
 
 /// Refuses a snapshot that sees a transaction as running which was prepared before the server started, and committed before any
 /// session had learned of it.
-fn check_learned<H: HorizonHost>(host: &H, snapshot: &Snapshot<'_>) -> Result<(), H::Error> {
+fn check_learned<H: WatermarkHost>(host: &H, snapshot: &Snapshot<'_>) -> Result<(), H::Error> {
     let first = host.lock(|state| state.first_xid);
     if snapshot.xmin >= first {
         return Ok(());

@@ -1,4 +1,4 @@
-"""Queries about the horizon, by IDs."""
+"""Queries about the watermark, by IDs."""
 
 from clients import Made
 from standing_clock import at, attempts, make, running
@@ -14,7 +14,7 @@ WIDE = """CREATE TABLE wide AS SELECT n FROM generate_series(1, 10000) n; ALTER 
           CREATE FUNCTION make_anywhere() RETURNS bigint VOLATILE PARALLEL SAFE
               LANGUAGE plpgsql AS $$ BEGIN RETURN flake_next('twitter'); END $$;
           CREATE FUNCTION ask_anywhere() RETURNS timestamptz STABLE PARALLEL SAFE
-              LANGUAGE plpgsql AS $$ BEGIN RETURN flake_horizon(); END $$"""
+              LANGUAGE plpgsql AS $$ BEGIN RETURN flake_watermark(); END $$"""
 
 
 def one(db, query, *parameters):
@@ -30,8 +30,8 @@ def insert_in_transactions(db, count):
     db.execute(f"DO $$ BEGIN FOR n IN 1..{count} LOOP INSERT INTO outbox DEFAULT VALUES; COMMIT; END LOOP; END $$")
 
 
-def horizon(db, layout="twitter"):
-    return one(db, "SELECT flake_min(flake_horizon(), %s)", layout)
+def watermark(db, layout="twitter"):
+    return one(db, "SELECT flake_min(flake_watermark(), %s)", layout)
 
 
 def wait_for_next_tick(db, id, layout="twitter"):
@@ -39,14 +39,14 @@ def wait_for_next_tick(db, id, layout="twitter"):
 
 
 def holds(db, id, layout="twitter"):
-    """Returns whether the horizon stays at or below this ID although the clock is above it."""
+    """Returns whether the watermark stays at or below this ID although the clock is above it."""
     wait_for_next_tick(db, id, layout)
-    return horizon(db, layout) <= id
+    return watermark(db, layout) <= id
 
 
 def passes(db, id, layout="twitter"):
-    """Waits until the horizon passes this ID, because no transaction holds it."""
-    wait_until(lambda: horizon(db, layout) > id)
+    """Waits until the watermark passes this ID, because no transaction holds it."""
+    wait_until(lambda: watermark(db, layout) > id)
     return True
 
 
@@ -57,11 +57,11 @@ def is_above(db, instant, id):
 
 def holds_sno(db, id):
     wait_until(lambda: is_above(db, "clock_timestamp()", id))
-    return not is_above(db, "flake_horizon()", id)
+    return not is_above(db, "flake_watermark()", id)
 
 
 def passes_sno(db, id):
-    wait_until(lambda: is_above(db, "flake_horizon()", id))
+    wait_until(lambda: is_above(db, "flake_watermark()", id))
     return True
 
 
@@ -76,13 +76,13 @@ TYPES = {"twitter": "bigint", "base64id": "bigint", "sno": "sno"}
 
 
 def announce(server, dbname="postgres"):
-    """Asks for a horizon, and returns it as text."""
+    """Asks for a watermark, and returns it as text."""
     with server.connect(dbname=dbname) as db:
-        return one(db, "SELECT flake_horizon()::text")
+        return one(db, "SELECT flake_watermark()::text")
 
 
 def below(server, made, announced):
-    """Returns the kinds with IDs below the horizon."""
+    """Returns the kinds with IDs below the watermark."""
     found = {}
     for kind, ids in made.ids.items():
         low = LOWEST[kind].format(f"'{announced}'::timestamptz")
@@ -91,7 +91,7 @@ def below(server, made, announced):
 
 
 def goes_on(server, announced, *instants, dbname="postgres"):
-    """Sets the clock to instants before the horizon, and to one after it. IDs made then must be above the horizon."""
+    """Sets the clock to instants before the watermark, and to one after it. IDs made then must be above the watermark."""
     made = Made()
     for seconds in instants:
         server.set_clock(at(seconds))

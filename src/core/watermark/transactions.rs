@@ -1,9 +1,9 @@
-//! The transactions of a session: at which instant each of them holds horizons, from its first ID to its end.
+//! The transactions of a session: at which instant each of them holds watermarks, from its first ID to its end.
 //!
 //! 1. The first ID of a transaction is made at an admitted reading of the clock, and none of its later IDs lies below that.
 //! 2. An ID of another transaction can be covered only above the floor of the era, after this session has read its page. The era is
 //!    compared after the bound is published.
-//! 3. A bound counts in later eras only if its era was still in force when it had been published: otherwise, a horizon of the next
+//! 3. A bound counts in later eras only if its era was still in force when it had been published: otherwise, a watermark of the next
 //!    generation may have been announced before.
 //! 4. A transaction that is prepared is among the prepared ones before it leaves its slot.
 
@@ -11,7 +11,7 @@ use std::cell::Cell;
 
 use super::NONE;
 use super::entries::add_prepared;
-use super::host::HorizonHost;
+use super::host::WatermarkHost;
 use super::prepared::Prepared;
 use crate::instant::BEGINNING;
 use crate::ledger::lasting::page::confirm;
@@ -23,7 +23,7 @@ pub struct SessionTransactions {
     admitted: Cell<i64>,
     /// The era in which this session has read the page to cover IDs of other transactions.
     covered_in: Cell<Option<u64>>,
-    /// The era and the last horizon of the current transaction if its statements share a snapshot.
+    /// The era and the last watermark of the current transaction if its statements share a snapshot.
     last: Cell<(u64, i64)>,
 }
 
@@ -33,8 +33,8 @@ impl SessionTransactions {
         Self { admitted: Cell::new(NONE), covered_in: Cell::new(None), last: Cell::new((0, BEGINNING)) }
     }
 
-    /// Makes the session's transactions hold horizons from now on.
-    pub fn take_part<H: HorizonHost>(&self, host: &H) {
+    /// Makes the session's transactions hold watermarks from now on.
+    pub fn take_part<H: WatermarkHost>(&self, host: &H) {
         host.own().begin(host.database());
     }
 
@@ -48,8 +48,8 @@ impl SessionTransactions {
     /// the era after that.
     ///
     /// # Errors
-    /// An announced horizon that is later.
-    pub fn admit<H: HorizonHost>(&self, host: &H, era: u64, now: i64) -> Result<(), i64> {
+    /// An announced watermark that is later.
+    pub fn admit<H: WatermarkHost>(&self, host: &H, era: u64, now: i64) -> Result<(), i64> {
         if self.has_admitted(now) {
             return Ok(());
         }
@@ -59,7 +59,7 @@ impl SessionTransactions {
     }
 
     /// Counts a bound that was published in an era, if that is still in force. Returns whether it is.
-    fn count_bound<H: HorizonHost>(&self, host: &H, era: u64, bound: i64) -> bool {
+    fn count_bound<H: WatermarkHost>(&self, host: &H, era: u64, bound: i64) -> bool {
         let counts = host.shared().era() == era;
         if counts {
             self.admitted.set(self.admitted.get().min(bound));
@@ -67,13 +67,13 @@ impl SessionTransactions {
         counts
     }
 
-    /// Makes the current transaction hold horizons at an instant or below. If a later horizon may have been announced, it
+    /// Makes the current transaction hold watermarks at an instant or below. If a later watermark may have been announced, it
     /// does not, and returns the latest one that may have been.
-    pub fn cover<H: HorizonHost>(&self, host: &mut H, instant: i64) -> Result<Option<i64>, H::Error> {
+    pub fn cover<H: WatermarkHost>(&self, host: &mut H, instant: i64) -> Result<Option<i64>, H::Error> {
         loop {
             let era = host.shared().era();
             if self.covered_in.get() != Some(era) {
-                // After a start, only the page may have a horizon from before.
+                // After a start, only the page may have a watermark from before.
                 confirm(host)?;
                 self.covered_in.set(Some(era));
                 continue;
@@ -92,13 +92,13 @@ impl SessionTransactions {
         }
     }
 
-    /// Keeps horizons from going back within a transaction whose statements share a snapshot: the memory of ended transactions is
-    /// limited and merges them. A horizon of another era does not count.
-    pub(super) fn not_before_the_last(&self, horizon: i64, era: u64) -> i64 {
+    /// Keeps watermarks from going back within a transaction whose statements share a snapshot: the memory of ended transactions is
+    /// limited and merges them. A watermark of another era does not count.
+    pub(super) fn not_before_the_last(&self, watermark: i64, era: u64) -> i64 {
         let (before, last) = self.last.get();
-        let horizon = if before == era { last.max(horizon) } else { horizon };
-        self.last.set((era, horizon));
-        horizon
+        let watermark = if before == era { last.max(watermark) } else { watermark };
+        self.last.set((era, watermark));
+        watermark
     }
 
     /// Makes the session read the page again before it covers IDs: what it has read may be of an extension that was created in what is
@@ -107,8 +107,8 @@ impl SessionTransactions {
         self.covered_in.set(None);
     }
 
-    /// Makes the current transaction, which is about to be prepared, hold horizons until any session commits it or rolls it back.
-    pub fn prepare<H: HorizonHost>(&self, host: &H, xid: Option<u64>) {
+    /// Makes the current transaction, which is about to be prepared, hold watermarks until any session commits it or rolls it back.
+    pub fn prepare<H: WatermarkHost>(&self, host: &H, xid: Option<u64>) {
         let bound = host.own().bound();
         let Some(xid) = xid.filter(|_| bound != NONE) else { return };
         // If no transaction can be prepared, there are no entries.
@@ -121,7 +121,7 @@ impl SessionTransactions {
     /// Ends the current transaction, which new snapshots see as ended. `committed` is its ID if it has one and has committed.
     /// Returns whether it had made IDs.
     #[inline]
-    pub fn end<H: HorizonHost>(&self, host: &H, committed: Option<u64>) -> bool {
+    pub fn end<H: WatermarkHost>(&self, host: &H, committed: Option<u64>) -> bool {
         host.own().end(committed, || host.point("kept"));
         self.last.set((0, BEGINNING));
         self.admitted.replace(NONE) != NONE

@@ -1,10 +1,10 @@
-//! Horizons: instants below which no row can appear any more in what a snapshot sees.
+//! Watermarks: instants below which no row can appear any more in what a snapshot sees.
 //!
 //! The problem: a consumer reads a table in the order of IDs and remembers how far it got. A transaction that is still open may
-//! later show a row with a lower ID. So a transaction *holds* horizons at its bound until it has ended for the snapshot; all its
+//! later show a row with a lower ID. So a transaction *holds* watermarks at its bound until it has ended for the snapshot; all its
 //! IDs lie in ticks that end after the bound.
 //!
-//! A transaction may make its first ID while a session asks for a horizon. Neither takes a lock, so each writes before it reads:
+//! A transaction may make its first ID while a session asks for a watermark. Neither takes a lock, so each writes before it reads:
 //!
 //! 6. A transaction publishes its bound, then reads what was announced, and makes no ID in a tick that has ended by then. A session that
 //!    asks *announces* flake's time, in the generation of its reading, then reads the bounds of all transactions. Both have a full
@@ -124,7 +124,7 @@ impl SlotTransactions {
     /// bound unless that is lower, calls `published`, and reads what was announced.
     ///
     /// # Errors
-    /// The announced horizon, because such an ID could lie below it.
+    /// The announced watermark, because such an ID could lie below it.
     #[inline]
     pub fn admit(&self, announced: &AtomicI64, now: i64, published: impl FnOnce()) -> Result<(), i64> {
         let known = announced.load(Ordering::Acquire);
@@ -134,7 +134,7 @@ impl SlotTransactions {
         self.hold(announced, now, published)
     }
 
-    /// Makes the current transaction hold horizons at an instant or below. Calls `published` before it reads what was announced.
+    /// Makes the current transaction hold watermarks at an instant or below. Calls `published` before it reads what was announced.
     ///
     /// # Errors
     /// A later instant that has been announced already. Nothing has changed then.
@@ -222,7 +222,7 @@ impl SlotTransactions {
         at + 1
     }
 
-    /// Returns the instant at which the slot's transactions hold a horizon in this database, or [`NONE`]. The clock must have been
+    /// Returns the instant at which the slot's transactions hold a watermark in this database, or [`NONE`]. The clock must have been
     /// announced. Returns None if all retries failed because the slot's owner was stopped in a change.
     pub fn holds(&self, snapshot: &Snapshot<'_>, database: u32) -> Option<i64> {
         for _ in 0..ATTEMPTS {

@@ -2,11 +2,11 @@
 
 use std::sync::atomic::Ordering;
 
-use super::host::HorizonHost;
+use super::host::WatermarkHost;
 use super::prepared::{self, Prepared};
 
 /// Calls `act` with the entries of prepared transactions that may be in use, if there are any.
-pub fn with_prepared<H: HorizonHost, R>(host: &H, act: impl FnOnce(&[Prepared]) -> R) -> Option<R> {
+pub fn with_prepared<H: WatermarkHost, R>(host: &H, act: impl FnOnce(&[Prepared]) -> R) -> Option<R> {
     let entries = &host.prepared_use().entries;
     if entries.load(Ordering::SeqCst) == 0 {
         return None;
@@ -15,7 +15,7 @@ pub fn with_prepared<H: HorizonHost, R>(host: &H, act: impl FnOnce(&[Prepared]) 
 }
 
 /// Adds prepared transactions to the entries.
-pub(super) fn add_prepared<H: HorizonHost>(host: &H, new: &[Prepared]) {
+pub(super) fn add_prepared<H: WatermarkHost>(host: &H, new: &[Prepared]) {
     host.prepared(|all| {
         for &one in new {
             let at = prepared::add(all, one, &host.known()) as u32;

@@ -1,4 +1,4 @@
-"""flake_horizon() stays below the IDs of transactions that have not ended for the snapshot, and passes all other IDs."""
+"""flake_watermark() stays below the IDs of transactions that have not ended for the snapshot, and passes all other IDs."""
 
 import time
 
@@ -7,11 +7,10 @@ import pytest
 
 from clients import EXIT, wait_for_server
 from conftest import LAYOUTS
-from horizon import (
+from watermark import (
     OUTBOX,
     holds,
     holds_sno,
-    horizon,
     insert,
     insert_in_transactions,
     one,
@@ -19,6 +18,7 @@ from horizon import (
     passes_sno,
     take_snapshot,
     wait_for_next_tick,
+    watermark,
 )  # fmt: skip
 
 # Layouts whose IDs are in the order of time, and one with a long tick.
@@ -109,7 +109,7 @@ def test_it_is_held_at_the_first_id_of_the_transaction_not_of_the_session(writer
     assert passes(tailer, insert(tailer))
     id = insert(writer)
     assert holds(tailer, id)
-    assert before < horizon(tailer)
+    assert before < watermark(tailer)
     writer.execute("COMMIT")
 
 
@@ -139,11 +139,11 @@ def test_a_transaction_that_ended_after_the_snapshot_holds_it(writer, tailer, be
     else:
         take_snapshot(tailer)
         id = insert(writer)
-    first = horizon(tailer) if asked == "early" else 0
+    first = watermark(tailer) if asked == "early" else 0
     writer.execute("COMMIT")
     insert_in_transactions(writer, later)
     assert holds(tailer, id)
-    assert horizon(tailer) >= first
+    assert watermark(tailer) >= first
     tailer.execute("COMMIT")
     assert passes(tailer, id)
 
@@ -159,9 +159,9 @@ def test_it_does_not_go_back_while_a_snapshot_lasts(writer, tailer):
     insert_many()
     assert passes(tailer, insert(writer))
     take_snapshot(tailer)
-    first = horizon(tailer)
+    first = watermark(tailer)
     insert_many()
-    assert horizon(tailer) >= first
+    assert watermark(tailer) >= first
     tailer.execute("COMMIT")
 
 
@@ -169,26 +169,26 @@ CASCADES = """CREATE TABLE customers (id integer PRIMARY KEY);
               CREATE TABLE orders (customer integer REFERENCES customers ON DELETE CASCADE ON UPDATE CASCADE, asked timestamptz);
               CREATE FUNCTION pass_on() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN COALESCE(NEW, OLD); END $$;
               CREATE TRIGGER asking BEFORE DELETE OR UPDATE ON orders FOR EACH ROW
-                  WHEN (OLD.asked < flake_horizon()) EXECUTE FUNCTION pass_on()"""
+                  WHEN (OLD.asked < flake_watermark()) EXECUTE FUNCTION pass_on()"""
 ACTIONS = {"DELETE": "DELETE FROM customers", "UPDATE": "UPDATE customers SET id = 2"}
 
 
 @pytest.mark.parametrize("level, asked", [("REPEATABLE READ", "before"), ("SERIALIZABLE", "never")])
 @pytest.mark.parametrize("action", ACTIONS)
 def test_the_newer_snapshot_of_a_foreign_keys_action_does_not_raise_it(server, writer, tailer, action, level, asked):
-    """The action's horizon is too high for the transaction's own snapshot, which does not see later commits."""
+    """The action's watermark is too high for the transaction's own snapshot, which does not see later commits."""
     server.sql(f"DROP TABLE IF EXISTS orders, customers; DROP FUNCTION IF EXISTS pass_on; {CASCADES}")
     server.sql("INSERT INTO customers VALUES (1); INSERT INTO orders VALUES (1, '-infinity')")
     writer.execute("BEGIN")
     id = insert(writer)
     take_snapshot(tailer, level)
-    first = horizon(tailer) if asked == "before" else 0
+    first = watermark(tailer) if asked == "before" else 0
     writer.execute("COMMIT")
     wait_for_next_tick(tailer, id)
     tailer.execute(ACTIONS[action])
-    assert first <= horizon(tailer) <= id
-    # A second statement of the transaction: the first one's horizon counts.
-    assert first <= horizon(tailer) <= id
+    assert first <= watermark(tailer) <= id
+    # A second statement of the transaction: the first one's watermark counts.
+    assert first <= watermark(tailer) <= id
     tailer.execute("COMMIT")
     assert passes(tailer, id)
 
@@ -230,7 +230,7 @@ def test_ids_of_a_cursor_hold_it_from_the_first_row_on(writer, tailer):
     id = one(writer, "FETCH 1 FROM ids")
     assert holds(tailer, id)
     last = writer.execute("FETCH ALL FROM ids").fetchall()[-1][0]
-    assert horizon(tailer) <= id < last
+    assert watermark(tailer) <= id < last
     writer.execute("COMMIT")
     assert passes(tailer, last)
 
@@ -272,7 +272,7 @@ def test_the_view_shows_who_holds_it(server, writer, tailer):
             assert holds(tailer, insert(session))
         found = tailer.execute("SELECT pid, gid FROM flake_open_transactions ORDER BY since").fetchall()
         assert found == [(session.info.backend_pid, None) for session in (writer, other)]
-        assert one(tailer, "SELECT flake_horizon() = min(since) FROM flake_open_transactions")
+        assert one(tailer, "SELECT flake_watermark() = min(since) FROM flake_open_transactions")
         writer.execute("COMMIT")
         assert tailer.execute("SELECT pid FROM flake_open_transactions").fetchall() == [(other.info.backend_pid,)]
         other.execute("ROLLBACK")
@@ -295,7 +295,7 @@ def test_only_roles_that_see_the_activity_see_since_when(server):
     with server.connect(user="writes") as writer, server.connect() as tailer:
         writer.execute("BEGIN")
         id = insert(writer)
-        assert one(writer, "SELECT since = flake_horizon() FROM flake_open_transactions")
+        assert one(writer, "SELECT since = flake_watermark() FROM flake_open_transactions")
         see = """SELECT o.pid, o.since IS NOT NULL, a.xact_start IS NOT NULL
                  FROM flake_open_transactions o JOIN pg_stat_activity a USING (pid)"""
         for role, can_see in {"sees": False, "manages": True, "watches": True, "postgres": True, "writes": True}.items():
