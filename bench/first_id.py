@@ -67,10 +67,10 @@ def count(data, folder, call, ask=lambda: None):
 
 def ask_for_time(db):
     """Makes IDs until the server has been granted more."""
-    before = mark = db.execute("SELECT mark FROM flake_stats").fetchone()
+    before = mark = db.execute("SELECT mark FROM flake_stat").fetchone()
     while mark == before:
         db.execute(f"SELECT {CALLS['flake_next']}")
-        mark = db.execute("SELECT mark FROM flake_stats").fetchone()
+        mark = db.execute("SELECT mark FROM flake_stat").fetchone()
 
 
 def ask_and_exit(data, folder):

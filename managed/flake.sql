@@ -443,16 +443,6 @@ BEGIN
     RETURN flake.largest(flake.ordered_tick(at, l, true), l);
 END $$;
 
--- The smallest ID whose tick begins at the instant or after it; NULL if there is none.
-CREATE FUNCTION flake_plan_since(at timestamptz, layout text DEFAULT 'twitter') RETURNS bigint
-    IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp LANGUAGE plpgsql AS $$
-DECLARE
-    l flake.layout := flake.ordered(layout);
-    tick numeric := CASE WHEN at = '-infinity' THEN 0 ELSE greatest(ceil(flake.tick_at(at, l)), 0) END;
-BEGIN
-    RETURN CASE WHEN at < 'infinity' AND tick <= l.ordered THEN flake.smallest(tick::bigint, l) END;
-END $$;
-
 -- The smallest and the largest ID whose ticks overlap a span; none is between the largest and the smallest bigint.
 CREATE FUNCTION flake.span(span tstzrange, layout text, OUT first bigint, OUT last bigint)
     IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp LANGUAGE plpgsql AS $$
@@ -488,14 +478,14 @@ BEGIN
     END IF;
 END $$;
 
-CREATE FUNCTION flake_plan_first(span tstzrange, layout text DEFAULT 'twitter') RETURNS bigint
+CREATE FUNCTION flake.first(span tstzrange, layout text) RETURNS bigint
     IMMUTABLE STRICT PARALLEL SAFE LANGUAGE sql RETURN (flake.span(span, layout)).first;
-CREATE FUNCTION flake_plan_last(span tstzrange, layout text DEFAULT 'twitter') RETURNS bigint
+CREATE FUNCTION flake.last(span tstzrange, layout text) RETURNS bigint
     IMMUTABLE STRICT PARALLEL SAFE LANGUAGE sql RETURN (flake.span(span, layout)).last;
 
 -- Not STRICT and without settings, so that the planner puts the condition in its place, which can use an index.
 CREATE FUNCTION flake_during(id bigint, span tstzrange, layout text DEFAULT 'twitter') RETURNS boolean
-    IMMUTABLE PARALLEL SAFE LANGUAGE sql RETURN id >= flake_plan_first(span, layout) AND id <= flake_plan_last(span, layout);
+    IMMUTABLE PARALLEL SAFE LANGUAGE sql RETURN id >= flake.first(span, layout) AND id <= flake.last(span, layout);
 
 -- Making IDs -------------------------------------------------------------------------------------------------------------
 --

@@ -26,6 +26,6 @@ s/(\(|, )[a-z_]+ (bigint|boolean|bytea|integer|jsonb|text|timestamp|tstzrange|uu
 /^[0-9; ]+FUNCTION public flake_(batch\(text, integer\)|set_node\(integer, integer\)|unseal\(uuid, text\)) /d
 /^[0-9; ]+FUNCTION public flake_(decode|explain|seal|seal_uuid|timestamp|to_text)\(bigint, text\) /d
 /^[0-9; ]+FUNCTION public flake_(import_key\(text, bytea, text, boolean\)|start_above\(bigint, text, boolean\)) /d
-/^[0-9; ]+FUNCTION public flake_(during\(bigint, tstzrange, text\)|plan_(first|last)\(tstzrange, text\)) /d
-/^[0-9; ]+FUNCTION public flake_((max|min|plan_since)\(timestamp with time zone, text\)|make\(timestamp with time zone, jsonb, text\)) /d
+/^[0-9; ]+FUNCTION public flake_during\(bigint, tstzrange, text\) /d
+/^[0-9; ]+FUNCTION public flake_((max|min)\(timestamp with time zone, text\)|make\(timestamp with time zone, jsonb, text\)) /d
 g

@@ -2,7 +2,7 @@
 --
 -- C symbols are permanent: installations keep referring to them after an upgrade of the library. The rule for them: a
 -- function's C symbol has the function's name; where a name is overloaded, the other functions append what is different
--- (flake_next_tagged, flake_decode_sno, flake_explain_sno, sno_next_in_partition). A function that COPY calls in place of another
+-- (flake_next_tagged, sno_fields, sno_explain, sno_next_in_partition). A function that COPY calls in place of another
 -- one has that one's symbol. How the library makes a function does not show in its symbol. A function that usually raises no error and is called once per row is made by entry_point!,
 -- which answers without a guard against errors and leaves the rest to a function made by #[pg_extern]; all others are
 -- made by #[pg_extern] and get their symbols by c_symbol!. See src/postgres/entry_point.rs.
@@ -29,6 +29,11 @@ WHERE oid OPERATOR(pg_catalog.=) '10'::pg_catalog.oid AND rolname OPERATOR(pg_ca
 CREATE SCHEMA flake_internal;
 REVOKE ALL ON SCHEMA flake_internal FROM PUBLIC;
 COMMENT ON SCHEMA flake_internal IS 'objects of flake that no role uses by name';
+
+-- Plans, and the queries that are sent to other servers, contain calls of these functions, so each role may use the schema.
+CREATE SCHEMA flake_plan;
+GRANT USAGE ON SCHEMA flake_plan TO PUBLIC;
+COMMENT ON SCHEMA flake_plan IS 'functions that the planner puts in the place of filters by time';
 
 -- Making IDs -------------------------------------------------------------------------------------------------------------
 
@@ -99,119 +104,119 @@ CREATE FUNCTION flake_decode(id bigint, layout text DEFAULT 'twitter') RETURNS f
     IMMUTABLE STRICT PARALLEL SAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_decode';
 COMMENT ON FUNCTION flake_decode(bigint, text) IS
-    'returns the parts of an ID: its layout, time, worker, sequence number, and every field';
+    'returns the parts of an ID: its layout, time, worker, sequence number, and every field; an ID of twitter, if no layout is given';
 
-CREATE FUNCTION flake_during_support(internal) RETURNS internal
+CREATE FUNCTION flake_internal.flake_during_support(internal) RETURNS internal
     IMMUTABLE STRICT PARALLEL SAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_during_support';
-COMMENT ON FUNCTION flake_during_support(internal) IS 'planner support for flake_during and flake_timestamp: the range of IDs';
+COMMENT ON FUNCTION flake_internal.flake_during_support(internal) IS 'planner support for flake_during and flake_timestamp: the range of IDs';
 
 CREATE FUNCTION flake_timestamp(id bigint, layout text DEFAULT 'twitter') RETURNS timestamptz
-    IMMUTABLE STRICT PARALLEL SAFE SUPPORT flake_during_support
+    IMMUTABLE STRICT PARALLEL SAFE SUPPORT flake_internal.flake_during_support
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_timestamp';
 COMMENT ON FUNCTION flake_timestamp(bigint, text) IS
-    'returns the start of the tick in which the ID was made; the planner turns comparisons of it into ranges of IDs';
+    'returns the start of the tick in which the ID was made; the planner turns comparisons of it into ranges of IDs; an ID of twitter, if no layout is given';
 
 CREATE FUNCTION flake_explain(id bigint, layout text DEFAULT 'twitter') RETURNS text
     STABLE STRICT PARALLEL SAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_explain';
 COMMENT ON FUNCTION flake_explain(bigint, text) IS
-    'draws the bits of an ID with the name, width and number of each field; later versions may draw it differently';
+    'draws the bits of an ID with the name, width and number of each field; later versions may draw it differently; an ID of twitter, if no layout is given';
 
 CREATE FUNCTION flake_node(id bigint, layout text DEFAULT 'twitter') RETURNS integer
     STABLE STRICT PARALLEL SAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_node';
 COMMENT ON FUNCTION flake_node(bigint, text) IS
-    'returns the number of the node that has the ID''s worker under the flake.node_count in force, or NULL if no node has it';
+    'returns the number of the node that has the ID''s worker under the flake.node_count in force, or NULL if no node has it; an ID of twitter, if no layout is given';
 
 CREATE FUNCTION flake_make(at timestamptz, fields jsonb, layout text DEFAULT 'twitter') RETURNS bigint
     IMMUTABLE STRICT PARALLEL SAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_make';
 COMMENT ON FUNCTION flake_make(timestamptz, jsonb, text) IS
-    'returns the ID of an instant with these numbers in its fields; omitted fields are 0; the inverse of flake_decode';
+    'returns the ID of an instant with these numbers in its fields; omitted fields are 0; the inverse of flake_decode; an ID of twitter, if no layout is given';
 
 -- Text -------------------------------------------------------------------------------------------------------------------
 
 CREATE FUNCTION flake_to_text(id bigint, layout text DEFAULT 'twitter') RETURNS text
     IMMUTABLE STRICT PARALLEL SAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_to_text';
-COMMENT ON FUNCTION flake_to_text(bigint, text) IS 'writes an ID in the layout''s text form';
+COMMENT ON FUNCTION flake_to_text(bigint, text) IS 'writes an ID in the layout''s text form; an ID of twitter, if no layout is given';
 
 CREATE FUNCTION flake_from_text(text text, layout text DEFAULT 'twitter') RETURNS bigint
     IMMUTABLE STRICT PARALLEL SAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_from_text';
 COMMENT ON FUNCTION flake_from_text(text, text) IS
-    'reads an ID in the layout''s text form; the inverse of flake_to_text';
+    'reads an ID in the layout''s text form; the inverse of flake_to_text; an ID of twitter, if no layout is given';
 
 -- IDs of an instant ------------------------------------------------------------------------------------------------------
 
 CREATE FUNCTION flake_min(at timestamptz, layout text DEFAULT 'twitter') RETURNS bigint
     IMMUTABLE STRICT PARALLEL SAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_min';
-COMMENT ON FUNCTION flake_min(timestamptz, text) IS 'returns the smallest ID of the tick that holds the instant';
+COMMENT ON FUNCTION flake_min(timestamptz, text) IS 'returns the smallest ID of the tick that holds the instant; an ID of twitter, if no layout is given';
 
 CREATE FUNCTION flake_max(at timestamptz, layout text DEFAULT 'twitter') RETURNS bigint
     IMMUTABLE STRICT PARALLEL SAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_max';
-COMMENT ON FUNCTION flake_max(timestamptz, text) IS 'returns the largest ID of the tick that holds the instant';
+COMMENT ON FUNCTION flake_max(timestamptz, text) IS 'returns the largest ID of the tick that holds the instant; an ID of twitter, if no layout is given';
 
 -- IDs of a span of time --------------------------------------------------------------------------------------------------
 
 CREATE FUNCTION flake_during(id bigint, span tstzrange, layout text DEFAULT 'twitter') RETURNS boolean
-    IMMUTABLE STRICT PARALLEL SAFE SUPPORT flake_during_support
+    IMMUTABLE STRICT PARALLEL SAFE SUPPORT flake_internal.flake_during_support
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_during';
 COMMENT ON FUNCTION flake_during(bigint, tstzrange, text) IS
-    'returns whether the ID''s tick overlaps the span; the planner turns it into a range of IDs, for indexes and partition pruning';
+    'returns whether the ID''s tick overlaps the span; the planner turns it into a range of IDs, for indexes and partition pruning; an ID of twitter, if no layout is given';
 
 -- For the planner -------------------------------------------------------------------------------------------------------
 
-CREATE FUNCTION flake_plan_first(span tstzrange, layout text DEFAULT 'twitter') RETURNS bigint
+CREATE FUNCTION flake_plan.first(span tstzrange, layout text) RETURNS bigint
     IMMUTABLE STRICT PARALLEL SAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_plan_first';
-COMMENT ON FUNCTION flake_plan_first(tstzrange, text) IS
-    'for the planner: the smallest ID whose tick overlaps the span; the largest bigint if there is none';
+COMMENT ON FUNCTION flake_plan.first(tstzrange, text) IS
+    'the smallest ID whose tick overlaps the span; the largest bigint if there is none';
 
-CREATE FUNCTION flake_plan_last(span tstzrange, layout text DEFAULT 'twitter') RETURNS bigint
+CREATE FUNCTION flake_plan.last(span tstzrange, layout text) RETURNS bigint
     IMMUTABLE STRICT PARALLEL SAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_plan_last';
-COMMENT ON FUNCTION flake_plan_last(tstzrange, text) IS
-    'for the planner: the largest ID whose tick overlaps the span; the smallest bigint if there is none';
+COMMENT ON FUNCTION flake_plan.last(tstzrange, text) IS
+    'the largest ID whose tick overlaps the span; the smallest bigint if there is none';
 
-CREATE FUNCTION flake_plan_since(at timestamptz, layout text DEFAULT 'twitter') RETURNS bigint
+CREATE FUNCTION flake_plan.since(at timestamptz, layout text) RETURNS bigint
     IMMUTABLE STRICT PARALLEL SAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_plan_since';
-COMMENT ON FUNCTION flake_plan_since(timestamptz, text) IS
-    'for the planner: the smallest ID for which flake_timestamp(id) >= at; NULL if there is none';
+COMMENT ON FUNCTION flake_plan.since(timestamptz, text) IS
+    'the smallest ID for which flake_timestamp(id) >= at; NULL if there is none';
 
-CREATE FUNCTION flake_plan_after(at timestamptz, layout text DEFAULT 'twitter') RETURNS bigint
+CREATE FUNCTION flake_plan.after(at timestamptz, layout text) RETURNS bigint
     IMMUTABLE STRICT PARALLEL SAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_plan_after';
-COMMENT ON FUNCTION flake_plan_after(timestamptz, text) IS
-    'for the planner: the smallest ID for which flake_timestamp(id) > at; NULL if there is none';
+COMMENT ON FUNCTION flake_plan.after(timestamptz, text) IS
+    'the smallest ID for which flake_timestamp(id) > at; NULL if there is none';
 
-CREATE FUNCTION flake_plan_until(at timestamptz, layout text DEFAULT 'twitter') RETURNS bigint
+CREATE FUNCTION flake_plan.until(at timestamptz, layout text) RETURNS bigint
     IMMUTABLE STRICT PARALLEL SAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_plan_until';
-COMMENT ON FUNCTION flake_plan_until(timestamptz, text) IS
-    'for the planner: the largest ID for which flake_timestamp(id) <= at; NULL if there is none';
+COMMENT ON FUNCTION flake_plan.until(timestamptz, text) IS
+    'the largest ID for which flake_timestamp(id) <= at; NULL if there is none';
 
-CREATE FUNCTION flake_plan_before(at timestamptz, layout text DEFAULT 'twitter') RETURNS bigint
+CREATE FUNCTION flake_plan.before(at timestamptz, layout text) RETURNS bigint
     IMMUTABLE STRICT PARALLEL SAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_plan_before';
-COMMENT ON FUNCTION flake_plan_before(timestamptz, text) IS
-    'for the planner: the largest ID for which flake_timestamp(id) < at; NULL if there is none';
+COMMENT ON FUNCTION flake_plan.before(timestamptz, text) IS
+    'the largest ID for which flake_timestamp(id) < at; NULL if there is none';
 
-CREATE FUNCTION flake_plan_instant(at timestamp) RETURNS timestamptz
+CREATE FUNCTION flake_plan.instant(at timestamp) RETURNS timestamptz
     STABLE STRICT PARALLEL SAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_plan_instant';
-COMMENT ON FUNCTION flake_plan_instant(timestamp) IS
-    'for the planner: the instant of a time in the session''s time zone; an infinite instant where a cast raises an error';
+COMMENT ON FUNCTION flake_plan.instant(timestamp) IS
+    'the instant of a time in the session''s time zone; an infinite instant where a cast raises an error';
 
-CREATE FUNCTION flake_plan_instant(at date) RETURNS timestamptz
+CREATE FUNCTION flake_plan.instant(at date) RETURNS timestamptz
     STABLE STRICT PARALLEL SAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_plan_instant_of_date';
-COMMENT ON FUNCTION flake_plan_instant(date) IS
-    'for the planner: the instant at which a day begins in the session''s time zone; an infinite instant where a cast raises an error';
+COMMENT ON FUNCTION flake_plan.instant(date) IS
+    'the instant at which a day begins in the session''s time zone; an infinite instant where a cast raises an error';
 
 -- Custom layouts ---------------------------------------------------------------------------------------------------------
 
@@ -316,7 +321,7 @@ COMMENT ON FUNCTION flake_drop_key(text) IS
 
 CREATE FUNCTION flake_keys(
     OUT name text, OUT layout text, OUT secret integer, OUT from_id bigint, OUT from_time timestamptz, OUT fingerprint text,
-    OUT is_stored boolean
+    OUT stored boolean
 ) RETURNS SETOF record
     STABLE STRICT PARALLEL RESTRICTED ROWS 10
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_keys';
@@ -326,7 +331,7 @@ CREATE VIEW flake_keys AS
     SELECT name, layout, secret,
            pg_catalog.int8range(from_id, pg_catalog.lead(from_id) OVER (PARTITION BY name ORDER BY secret)) AS ids,
            pg_catalog.tstzrange(from_time, pg_catalog.lead(from_time) OVER (PARTITION BY name ORDER BY secret)) AS times,
-           fingerprint, is_stored
+           fingerprint, stored
     FROM flake_keys();
 COMMENT ON VIEW flake_keys IS 'the keys of public IDs, and which IDs each of their secrets seals';
 COMMENT ON COLUMN flake_keys.name IS 'name of the key, as functions take it';
@@ -335,7 +340,7 @@ COMMENT ON COLUMN flake_keys.secret IS 'number of the secret: 1, and one more fo
 COMMENT ON COLUMN flake_keys.ids IS 'the IDs that this secret seals';
 COMMENT ON COLUMN flake_keys.times IS 'the times of these IDs, by the layout';
 COMMENT ON COLUMN flake_keys.fingerprint IS 'fingerprint of the secret, by which you can compare secrets';
-COMMENT ON COLUMN flake_keys.is_stored IS 'whether the secret is stored; a dump by a role that may not read it does not contain it';
+COMMENT ON COLUMN flake_keys.stored IS 'whether the secret is stored; a dump by a role that may not read it does not contain it';
 
 -- Views ------------------------------------------------------------------------------------------------------------------
 
@@ -375,37 +380,37 @@ COMMENT ON COLUMN flake_layouts.ids_per_second IS
 
 -- The whole server -------------------------------------------------------------------------------------------------------
 
-CREATE FUNCTION flake_stats(
+CREATE FUNCTION flake_stat(
     OUT ledger text, OUT node_id integer, OUT node_count integer, OUT sessions integer, OUT issued bigint,
     OUT overflow_waits bigint, OUT clock_changes bigint, OUT longest_wait interval,
     OUT mark timestamptz, OUT floor timestamptz, OUT lead interval, OUT generation integer
 ) RETURNS SETOF record
     VOLATILE STRICT PARALLEL RESTRICTED ROWS 1
-    LANGUAGE c AS 'MODULE_PATHNAME', 'flake_stats';
-COMMENT ON FUNCTION flake_stats() IS 'the row of the view flake_stats; for members of pg_monitor';
+    LANGUAGE c AS 'MODULE_PATHNAME', 'flake_stat';
+COMMENT ON FUNCTION flake_stat() IS 'the row of the view flake_stat; for members of pg_monitor';
 
-CREATE VIEW flake_stats AS
+CREATE VIEW flake_stat AS
     SELECT ledger, node_id, node_count, sessions, issued, overflow_waits, clock_changes, longest_wait, mark, floor, lead,
            generation
-    FROM flake_stats();
-COMMENT ON VIEW flake_stats IS 'counters of all sessions and databases since the server started, and the state of the clock and the marks; for members of pg_monitor';
-COMMENT ON COLUMN flake_stats.ledger IS
+    FROM flake_stat();
+COMMENT ON VIEW flake_stat IS 'counters of all sessions and databases since the server started, and the state of the clock and the marks; for members of pg_monitor';
+COMMENT ON COLUMN flake_stat.ledger IS
     '"open" from the first ID or CREATE EXTENSION on, "unused" before that; "none" if the shared memory belongs to another version of the library';
-COMMENT ON COLUMN flake_stats.node_id IS 'the flake.node_id in force';
-COMMENT ON COLUMN flake_stats.node_count IS 'the flake.node_count in force';
-COMMENT ON COLUMN flake_stats.sessions IS
+COMMENT ON COLUMN flake_stat.node_id IS 'the flake.node_id in force';
+COMMENT ON COLUMN flake_stat.node_count IS 'the flake.node_count in force';
+COMMENT ON COLUMN flake_stat.sessions IS
     'how many sessions have made IDs or asked for a watermark, and have not exited';
-COMMENT ON COLUMN flake_stats.issued IS 'how many IDs sessions have made; a session adds its IDs about every two seconds, and when it exits';
-COMMENT ON COLUMN flake_stats.overflow_waits IS 'how often a session had used up a tick''s IDs and waited for the next tick';
-COMMENT ON COLUMN flake_stats.clock_changes IS
+COMMENT ON COLUMN flake_stat.issued IS 'how many IDs sessions have made; a session adds its IDs about every two seconds, and when it exits';
+COMMENT ON COLUMN flake_stat.overflow_waits IS 'how often a session had used up a tick''s IDs and waited for the next tick';
+COMMENT ON COLUMN flake_stat.clock_changes IS
     'how often the server''s clock was set; the server''s log has a line for each time';
-COMMENT ON COLUMN flake_stats.longest_wait IS
+COMMENT ON COLUMN flake_stat.longest_wait IS
     'the longest wait for the next tick; the wait event is FlakeNextTick, and Extension before PostgreSQL 17';
-COMMENT ON COLUMN flake_stats.mark IS
+COMMENT ON COLUMN flake_stat.mark IS
     'no ID is later than this time, which sessions reserve on disk: 3 seconds ahead of the clock, and half a second ahead of IDs';
-COMMENT ON COLUMN flake_stats.floor IS 'no ID is made in a tick that begins before this time; NULL if there is no such time';
-COMMENT ON COLUMN flake_stats.lead IS 'how far the times of new IDs are ahead of the clock, because IDs of these times exist; at most flake.max_lead';
-COMMENT ON COLUMN flake_stats.generation IS 'which half of this server''s IDs is made, 0 or 1; flake_accept_clock() changes it';
+COMMENT ON COLUMN flake_stat.floor IS 'no ID is made in a tick that begins before this time; NULL if there is no such time';
+COMMENT ON COLUMN flake_stat.lead IS 'how far the times of new IDs are ahead of the clock, because IDs of these times exist; at most flake.max_lead';
+COMMENT ON COLUMN flake_stat.generation IS 'which half of this server''s IDs is made, 0 or 1; flake_accept_clock() changes it';
 
 CREATE FUNCTION flake_check(OUT name text, OUT ok boolean, OUT detail text, OUT hint text) RETURNS SETOF record
     VOLATILE STRICT PARALLEL RESTRICTED ROWS 8
@@ -473,7 +478,7 @@ CREATE FUNCTION flake_cover(id bigint, layout text DEFAULT 'twitter') RETURNS bi
     VOLATILE STRICT PARALLEL RESTRICTED
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_cover';
 COMMENT ON FUNCTION flake_cover(bigint, text) IS
-    'returns an ID that another transaction has made, and makes watermarks wait for this transaction; raises an error if a watermark may have passed the ID';
+    'returns an ID that another transaction has made, and makes watermarks wait for this transaction; raises an error if a watermark may have passed the ID; an ID of twitter, if no layout is given';
 
 CREATE FUNCTION flake_take(row_type anyelement, positions regclass, consumer text, max_rows integer) RETURNS SETOF anyelement
     VOLATILE PARALLEL UNSAFE ROWS 100
@@ -505,21 +510,21 @@ GRANT EXECUTE ON FUNCTION
     flake_next(text), flake_next(text, integer), flake_batch(text, integer), flake_convert(regclass, text, boolean),
     flake_decode(bigint, text), flake_timestamp(bigint, text), flake_explain(bigint, text),
     flake_node(bigint, text), flake_make(timestamptz, jsonb, text), flake_to_text(bigint, text), flake_from_text(text, text),
-    flake_min(timestamptz, text), flake_max(timestamptz, text), flake_plan_first(tstzrange, text),
-    flake_plan_last(tstzrange, text), flake_during_support(internal), flake_during(bigint, tstzrange, text), flake_plan_since(timestamptz, text),
-    flake_plan_after(timestamptz, text), flake_plan_until(timestamptz, text), flake_plan_before(timestamptz, text), flake_plan_instant(timestamp),
-    flake_plan_instant(date),
+    flake_min(timestamptz, text), flake_max(timestamptz, text), flake_plan.first(tstzrange, text),
+    flake_plan.last(tstzrange, text), flake_internal.flake_during_support(internal), flake_during(bigint, tstzrange, text), flake_plan.since(timestamptz, text),
+    flake_plan.after(timestamptz, text), flake_plan.until(timestamptz, text), flake_plan.before(timestamptz, text), flake_plan.instant(timestamp),
+    flake_plan.instant(date),
     flake_internal.flake_layout_validator(text[], oid),
     flake_seal(bigint, text), flake_seal_uuid(bigint, text), flake_unseal(text, text), flake_unseal(uuid, text),
     flake_unseal_or_error(text, text), flake_unseal_or_error(uuid, text), flake_internal.flake_key_validator(text[], oid),
     flake_create_key(text, text), flake_import_key(text, bytea, text, boolean), flake_rotate_key(text),
     flake_rotate_key(text, bigint, boolean), flake_drop_key(text), flake_keys(),
-    flake_create_layout(text, jsonb), flake_drop_layout(text), flake_layouts(), flake_stats(),
+    flake_create_layout(text, jsonb), flake_drop_layout(text), flake_layouts(), flake_stat(),
     flake_check(), flake_accept_clock(), flake_accept_turn(), flake_internal.flake_record_mark(), flake_start_above(bigint, text, boolean), flake_watermark(), flake_publish_watermark(),
     flake_cover(bigint, text), flake_take(anyelement, regclass, text, integer), flake_open_transactions()
     TO PUBLIC;
 GRANT USAGE ON TYPE flake_parts TO PUBLIC;
-GRANT SELECT ON flake_layouts, flake_keys, flake_stats, flake_open_transactions TO PUBLIC;
+GRANT SELECT ON flake_layouts, flake_keys, flake_stat, flake_open_transactions TO PUBLIC;
 
 -- Citus 14 takes PUBLIC for a role where it looks at a wrapper's privileges, and raises an error: a database with Citus goes
 -- without these. A function grants them, because DO needs plpgsql, which a database need not have.

@@ -247,38 +247,38 @@ CREATE TYPE sno_parts AS (
     sequence   integer
 );
 COMMENT ON TYPE sno_parts IS 'the parts of a sno';
-COMMENT ON COLUMN sno_parts.created_at IS 'start of the 4 ms unit in which the sno was made';
+COMMENT ON COLUMN sno_parts.created_at IS 'start of the 4 ms tick in which the sno was made';
 COMMENT ON COLUMN sno_parts.tick_tock IS 'the bit that toggles when the clock steps back';
 COMMENT ON COLUMN sno_parts.metabyte IS 'the caller''s byte, from 0 to 255';
 COMMENT ON COLUMN sno_parts.partition IS 'the partition, from 0 to 65535; flake assigns partitions from 32768 up automatically';
 COMMENT ON COLUMN sno_parts.sequence IS 'the sequence number, from 0 to 65535';
 
-CREATE FUNCTION flake_decode(id sno) RETURNS sno_parts
+CREATE FUNCTION sno_fields(id sno) RETURNS sno_parts
     IMMUTABLE STRICT PARALLEL SAFE
-    LANGUAGE c AS 'MODULE_PATHNAME', 'flake_decode_sno';
-COMMENT ON FUNCTION flake_decode(sno) IS 'returns the parts of a sno';
+    LANGUAGE c AS 'MODULE_PATHNAME', 'sno_fields';
+COMMENT ON FUNCTION sno_fields(sno) IS 'returns the parts of a sno';
 
-CREATE FUNCTION flake_explain(id sno) RETURNS text
+CREATE FUNCTION sno_explain(id sno) RETURNS text
     STABLE STRICT PARALLEL SAFE
-    LANGUAGE c AS 'MODULE_PATHNAME', 'flake_explain_sno';
-COMMENT ON FUNCTION flake_explain(sno) IS
+    LANGUAGE c AS 'MODULE_PATHNAME', 'sno_explain';
+COMMENT ON FUNCTION sno_explain(sno) IS
     'draws the bits of a sno with the name, width and number of each part; later versions may draw it differently';
 
-CREATE FUNCTION flake_node(id sno) RETURNS integer
+CREATE FUNCTION sno_node(id sno) RETURNS integer
     STABLE STRICT PARALLEL SAFE
-    LANGUAGE c AS 'MODULE_PATHNAME', 'flake_node_sno';
-COMMENT ON FUNCTION flake_node(sno) IS
+    LANGUAGE c AS 'MODULE_PATHNAME', 'sno_node';
+COMMENT ON FUNCTION sno_node(sno) IS
     'returns the number of the node that has the sno''s partition, or its sequence number in a caller''s partition; NULL if no node has it';
 
-CREATE FUNCTION sno_during_support(internal) RETURNS internal
+CREATE FUNCTION flake_internal.sno_during_support(internal) RETURNS internal
     IMMUTABLE STRICT PARALLEL SAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'sno_during_support';
-COMMENT ON FUNCTION sno_during_support(internal) IS 'planner support for sno_during and sno_timestamp: the range of snos';
+COMMENT ON FUNCTION flake_internal.sno_during_support(internal) IS 'planner support for sno_during and sno_timestamp: the range of snos';
 
 CREATE FUNCTION sno_timestamp(id sno) RETURNS timestamptz
-    IMMUTABLE STRICT PARALLEL SAFE SUPPORT sno_during_support
+    IMMUTABLE STRICT PARALLEL SAFE SUPPORT flake_internal.sno_during_support
     LANGUAGE c AS 'MODULE_PATHNAME', 'sno_timestamp';
-COMMENT ON FUNCTION sno_timestamp(sno) IS 'returns the start of the 4 ms unit in which the sno was made; the planner turns comparisons of it into ranges of snos';
+COMMENT ON FUNCTION sno_timestamp(sno) IS 'returns the start of the 4 ms tick in which the sno was made; the planner turns comparisons of it into ranges of snos';
 
 CREATE FUNCTION sno_metabyte(id sno) RETURNS integer
     IMMUTABLE STRICT PARALLEL SAFE
@@ -289,16 +289,6 @@ CREATE FUNCTION sno_partition(id sno) RETURNS integer
     IMMUTABLE STRICT PARALLEL SAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'sno_partition';
 COMMENT ON FUNCTION sno_partition(sno) IS 'returns the partition';
-
-CREATE FUNCTION sno_sequence(id sno) RETURNS integer
-    IMMUTABLE STRICT PARALLEL SAFE
-    LANGUAGE c AS 'MODULE_PATHNAME', 'sno_sequence';
-COMMENT ON FUNCTION sno_sequence(sno) IS 'returns the sequence number';
-
-CREATE FUNCTION sno_tick_tock(id sno) RETURNS boolean
-    IMMUTABLE STRICT PARALLEL SAFE
-    LANGUAGE c AS 'MODULE_PATHNAME', 'sno_tick_tock';
-COMMENT ON FUNCTION sno_tick_tock(sno) IS 'returns the tick-tock bit';
 
 CREATE FUNCTION sno_with_metabyte(id sno, metabyte integer) RETURNS sno
     IMMUTABLE STRICT PARALLEL SAFE
@@ -318,57 +308,57 @@ CREATE FUNCTION sno_max(at timestamptz) RETURNS sno
 COMMENT ON FUNCTION sno_max(timestamptz) IS 'returns the largest sno of the unit that holds the instant';
 
 CREATE FUNCTION sno_during(id sno, span tstzrange) RETURNS boolean
-    IMMUTABLE STRICT PARALLEL SAFE SUPPORT sno_during_support
+    IMMUTABLE STRICT PARALLEL SAFE SUPPORT flake_internal.sno_during_support
     LANGUAGE c AS 'MODULE_PATHNAME', 'sno_during';
 COMMENT ON FUNCTION sno_during(sno, tstzrange) IS
     'returns whether the sno''s unit overlaps the span; the planner turns it into a range of snos, for indexes and partition pruning';
 
 -- For the planner -------------------------------------------------------------------------------------------------------
 
-CREATE FUNCTION sno_plan_first(span tstzrange) RETURNS sno
+CREATE FUNCTION flake_plan.first(span tstzrange) RETURNS sno
     IMMUTABLE STRICT PARALLEL SAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'sno_plan_first';
-COMMENT ON FUNCTION sno_plan_first(tstzrange) IS 'for the planner: the smallest sno whose unit overlaps the span; the largest sno of all if there is none';
+COMMENT ON FUNCTION flake_plan.first(tstzrange) IS 'the smallest sno whose tick overlaps the span; the largest sno of all if there is none';
 
-CREATE FUNCTION sno_plan_last(span tstzrange) RETURNS sno
+CREATE FUNCTION flake_plan.last(span tstzrange) RETURNS sno
     IMMUTABLE STRICT PARALLEL SAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'sno_plan_last';
-COMMENT ON FUNCTION sno_plan_last(tstzrange) IS 'for the planner: the largest sno whose unit overlaps the span; the smallest sno of all if there is none';
+COMMENT ON FUNCTION flake_plan.last(tstzrange) IS 'the largest sno whose tick overlaps the span; the smallest sno of all if there is none';
 
-CREATE FUNCTION sno_plan_since(at timestamptz) RETURNS sno
+CREATE FUNCTION flake_plan.since(at timestamptz) RETURNS sno
     IMMUTABLE STRICT PARALLEL SAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'sno_plan_since';
-COMMENT ON FUNCTION sno_plan_since(timestamptz) IS
-    'for the planner: the smallest sno for which sno_timestamp(id) >= at; NULL if there is none';
+COMMENT ON FUNCTION flake_plan.since(timestamptz) IS
+    'the smallest sno for which sno_timestamp(id) >= at; NULL if there is none';
 
-CREATE FUNCTION sno_plan_after(at timestamptz) RETURNS sno
+CREATE FUNCTION flake_plan.after(at timestamptz) RETURNS sno
     IMMUTABLE STRICT PARALLEL SAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'sno_plan_after';
-COMMENT ON FUNCTION sno_plan_after(timestamptz) IS
-    'for the planner: the smallest sno for which sno_timestamp(id) > at; NULL if there is none';
+COMMENT ON FUNCTION flake_plan.after(timestamptz) IS
+    'the smallest sno for which sno_timestamp(id) > at; NULL if there is none';
 
-CREATE FUNCTION sno_plan_until(at timestamptz) RETURNS sno
+CREATE FUNCTION flake_plan.until(at timestamptz) RETURNS sno
     IMMUTABLE STRICT PARALLEL SAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'sno_plan_until';
-COMMENT ON FUNCTION sno_plan_until(timestamptz) IS
-    'for the planner: the largest sno for which sno_timestamp(id) <= at; NULL if there is none';
+COMMENT ON FUNCTION flake_plan.until(timestamptz) IS
+    'the largest sno for which sno_timestamp(id) <= at; NULL if there is none';
 
-CREATE FUNCTION sno_plan_before(at timestamptz) RETURNS sno
+CREATE FUNCTION flake_plan.before(at timestamptz) RETURNS sno
     IMMUTABLE STRICT PARALLEL SAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'sno_plan_before';
-COMMENT ON FUNCTION sno_plan_before(timestamptz) IS
-    'for the planner: the largest sno for which sno_timestamp(id) < at; NULL if there is none';
+COMMENT ON FUNCTION flake_plan.before(timestamptz) IS
+    'the largest sno for which sno_timestamp(id) < at; NULL if there is none';
 
-CREATE FUNCTION flake_start_above(id sno, force boolean DEFAULT false) RETURNS timestamptz
+CREATE FUNCTION sno_start_above(id sno, force boolean DEFAULT false) RETURNS timestamptz
     VOLATILE STRICT PARALLEL UNSAFE
-    LANGUAGE c AS 'MODULE_PATHNAME', 'flake_start_above_sno';
-COMMENT ON FUNCTION flake_start_above(sno, boolean) IS
+    LANGUAGE c AS 'MODULE_PATHNAME', 'sno_start_above';
+COMMENT ON FUNCTION sno_start_above(sno, boolean) IS
     'makes this server continue above an ID, such as the greatest one of a restored table, whatever its node number; waits until all sessions do so, and returns the instant from which they make IDs; for superusers';
 
-CREATE FUNCTION flake_cover(id sno) RETURNS sno
+CREATE FUNCTION sno_cover(id sno) RETURNS sno
     VOLATILE STRICT PARALLEL RESTRICTED
-    LANGUAGE c AS 'MODULE_PATHNAME', 'flake_cover_sno';
-COMMENT ON FUNCTION flake_cover(sno) IS
+    LANGUAGE c AS 'MODULE_PATHNAME', 'sno_cover';
+COMMENT ON FUNCTION sno_cover(sno) IS
     'returns a sno that another transaction has made, and makes watermarks wait for this transaction; raises an error if a watermark may have passed the sno';
 
 -- Privileges ------------------------------------------------------------------------------------------------------------
@@ -382,11 +372,11 @@ GRANT EXECUTE ON FUNCTION
     sno_larger(sno, sno), sno_from_bytea(bytea), sno_to_uuid(sno), sno_from_uuid(uuid),
     sno_encode(bytea), sno_decode(text), sno_next(integer), sno_next(integer, integer),
     flake_internal.sno_next_in_copy(integer, internal), flake_internal.sno_next_in_copy(integer, integer, internal),
-    sno_make(timestamptz, integer, integer, integer, boolean), flake_decode(sno), flake_explain(sno), flake_node(sno),
-    sno_timestamp(sno), sno_metabyte(sno), sno_partition(sno), sno_sequence(sno), sno_tick_tock(sno),
-    sno_with_metabyte(sno, integer), sno_min(timestamptz), sno_max(timestamptz), sno_plan_first(tstzrange),
-    sno_plan_last(tstzrange), sno_during_support(internal), sno_during(sno, tstzrange), sno_plan_since(timestamptz),
-    sno_plan_after(timestamptz), sno_plan_until(timestamptz), sno_plan_before(timestamptz), flake_start_above(sno, boolean), flake_cover(sno),
+    sno_make(timestamptz, integer, integer, integer, boolean), sno_fields(sno), sno_explain(sno), sno_node(sno),
+    sno_timestamp(sno), sno_metabyte(sno), sno_partition(sno),
+    sno_with_metabyte(sno, integer), sno_min(timestamptz), sno_max(timestamptz), flake_plan.first(tstzrange),
+    flake_plan.last(tstzrange), flake_internal.sno_during_support(internal), sno_during(sno, tstzrange), flake_plan.since(timestamptz),
+    flake_plan.after(timestamptz), flake_plan.until(timestamptz), flake_plan.before(timestamptz), sno_start_above(sno, boolean), sno_cover(sno),
     min(sno), max(sno)
     TO PUBLIC;
 GRANT USAGE ON TYPE sno, sno_parts TO PUBLIC;

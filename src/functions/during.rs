@@ -10,7 +10,7 @@ use crate::error::OrRaise;
 use crate::layouts::{by_name, known};
 use crate::postgres::call::Text;
 use crate::postgres::entry_point::{c_symbol, entry_point};
-use crate::postgres::range_condition::{self, Ends};
+use crate::postgres::range_condition;
 use crate::postgres::ranges;
 
 /// There is no ID between these.
@@ -35,7 +35,7 @@ fn flake_during(id: i64, span: Range<TimestampWithTimeZone>, layout: &[u8]) -> b
 
 entry_point!(flake_during_support(request: *mut pg_sys::Node), |call| {
     // SAFETY: the request is for flake_during(key, span, layout), and the functions of the ends are declared with (span, layout).
-    unsafe { range_condition::answer(request, &Ends { first: c"flake_plan_first", last: c"flake_plan_last", accept: has_range }) }
+    unsafe { range_condition::answer(request, has_range) }
 });
 
 /// Returns whether a layout has a range of IDs for a span that may be known.

@@ -17,11 +17,7 @@ unsafe extern "C-unwind" {
 }
 
 /// flake_timestamp has the same support function as flake_during, because libraries of sessions from before an upgrade have it too.
-pub const TIME_FUNCTION: TimeFunction = TimeFunction {
-    support: flake_during_support as Function,
-    ends: [c"flake_plan_before", c"flake_plan_until", c"flake_plan_since", c"flake_plan_after"],
-    contiguous,
-};
+pub const TIME_FUNCTION: TimeFunction = TimeFunction { support: flake_during_support as Function, contiguous };
 
 fn contiguous(layout: Option<Text<'_>>) -> Option<ContiguousIds> {
     known(layout?.bytes())?.contiguous_ids()

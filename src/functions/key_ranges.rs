@@ -141,7 +141,7 @@ fn flake_keys() -> TableIterator<
         name!(from_id, Option<i64>),
         name!(from_time, Option<TimestampWithTimeZone>),
         name!(fingerprint, String),
-        name!(is_stored, bool),
+        name!(stored, bool),
     ),
 > {
     let rows = seal::all().flat_map(|key| {
@@ -153,11 +153,11 @@ fn flake_keys() -> TableIterator<
             numbered.map(move |(number, range)| (shown.layout.clone(), layout, number, range)).collect::<Vec<_>>()
         });
         let rows = rows.map(|(layout, of, number, range)| {
-            let is_stored =
+            let stored =
                 key.secret(number).is_some_and(|secret| flake_core::seal::fingerprint(&secret) == range.fingerprint);
             let from_id = (range.from > i64::MIN).then_some(range.from);
             let from_time = of.zip(from_id).and_then(|(layout, id)| time(layout, id));
-            (key.name.clone(), layout, number as i32 + 1, from_id, from_time, range.fingerprint, is_stored)
+            (key.name.clone(), layout, number as i32 + 1, from_id, from_time, range.fingerprint, stored)
         });
         rows.collect::<Vec<_>>()
     });

@@ -15,7 +15,7 @@ mod layouts_view;
 mod next;
 mod node;
 mod seal;
-mod stats_view;
+mod stat_view;
 mod take;
 mod text;
 mod time;

@@ -17,7 +17,7 @@ use crate::clock;
 use crate::error::Error;
 use crate::postgres::{recovery, report};
 
-/// The state that the view flake_stats shows.
+/// The state that the view flake_stat shows.
 pub struct Status {
     /// The node in force; None before it is pinned.
     pub node: Option<Node>,

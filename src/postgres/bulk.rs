@@ -12,9 +12,9 @@ use pgrx::pg_sys::{self, NodeTag, Oid};
 use pgrx::{PgList, is_a};
 
 use super::call::Call;
+use super::catalog::in_schema;
 use super::expressions::expression_tree_walker;
 use super::nodes::elements;
-use super::same_schema::in_schema;
 
 type Node = *mut pg_sys::Node;
 
@@ -52,10 +52,7 @@ struct Calls {
 impl Calls {
     fn new(of_own: fn(Oid) -> bool) -> Self {
         // SAFETY: it looks the function up in the catalog.
-        let nextval = unsafe {
-            let schema = pg_sys::get_namespace_oid(c"flake_sequences".as_ptr(), true);
-            in_schema(schema, c"nextval", &[pg_sys::REGCLASSOID])
-        };
+        let nextval = unsafe { in_schema(c"flake_sequences", c"nextval", &[pg_sys::REGCLASSOID]) };
         Self { nextval, of_own }
     }
 

@@ -12,9 +12,9 @@ use std::{ptr, slice};
 
 use pgrx::{is_a, pg_sys};
 
+use super::catalog::{in_schema, may_call};
 use super::extension::INTERNAL_SCHEMA;
 use super::nodes::{self, elements};
-use super::same_schema::{in_schema, may_call};
 
 /// The memory context in which BeginCopyFrom() plans defaults.
 const OF_COPY: &CStr = c"COPY";
@@ -56,16 +56,15 @@ unsafe fn call_of_twin(call: &pg_sys::FuncExpr) -> Option<*mut pg_sys::Node> {
         if !may_call(call.funcid) {
             return None;
         }
-        let schema = pg_sys::get_namespace_oid(INTERNAL_SCHEMA.as_ptr(), true);
         let name = pg_sys::get_func_name(call.funcid);
-        if schema == pg_sys::InvalidOid || name.is_null() {
+        if name.is_null() {
             return None;
         }
         let name = CString::new([CStr::from_ptr(name).to_bytes(), IN_COPY.as_bytes()].concat()).ok()?;
         let (mut types, mut count) = (ptr::null_mut(), 0);
         pg_sys::get_func_signature(call.funcid, &raw mut types, &raw mut count);
         let types = [slice::from_raw_parts(types, count as usize), &[pg_sys::INTERNALOID]].concat();
-        let twin = in_schema(schema, &name, &types)?;
+        let twin = in_schema(INTERNAL_SCHEMA, &name, &types)?;
         let arguments = [elements(call.args), &[nodes::internal()]].concat();
         Some(nodes::call(twin, call.funcresulttype, &arguments, call.inputcollid))
     }

@@ -8,6 +8,9 @@ use pgrx::pg_sys;
 /// The schema for those objects of this extension that no role uses by name. Only superusers may use it.
 pub const INTERNAL_SCHEMA: &CStr = c"flake_internal";
 
+/// The schema for the functions that plans contain in the place of filters by time. Every role may use it.
+pub const PLAN_SCHEMA: &CStr = c"flake_plan";
+
 /// The catalog's entry of an extension.
 #[derive(Clone, Copy)]
 pub struct Extension {

@@ -3,6 +3,7 @@
 pub mod backtrace;
 pub mod bulk;
 pub mod call;
+pub mod catalog;
 pub mod copy_twin;
 pub mod discard_hook;
 pub mod encoding;
@@ -36,7 +37,6 @@ pub mod report;
 pub mod result_set;
 pub mod role;
 pub mod rows;
-pub mod same_schema;
 pub mod sequence;
 pub mod sequence_page;
 pub mod server_setting;

@@ -5,7 +5,7 @@ use std::slice;
 
 use pgrx::{PgList, is_a, pg_sys};
 
-use super::same_schema::operator;
+use super::catalog::operator;
 
 type Node = *mut pg_sys::Node;
 

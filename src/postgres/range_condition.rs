@@ -9,25 +9,21 @@ use std::slice;
 use pgrx::{is_a, pg_sys};
 
 use super::call::{Argument, Text};
+use super::catalog::{in_schema, may_call, operator};
 use super::expressions::{depends_on_row, is_atom, is_cheap, is_estimated_in_parts, is_small, is_sorted_by_call};
+use super::extension::PLAN_SCHEMA;
 use super::guard::guarded;
 use super::nodes::{self, and, copy, elements};
-use super::same_schema::{in_schema_of, may_call, operator};
 
-/// The functions in the schema of `during` that return the ends of the range.
-pub struct Ends {
-    pub first: &'static CStr,
-    pub last: &'static CStr,
-    /// Returns whether the functions accept a constant as the argument after the span, and the span if it is a constant too. Planning
-    /// must not raise an error, because `during` may never be called.
-    pub accept: fn(Text<'_>, Option<pg_sys::Datum>) -> bool,
-}
+/// Returns whether a range exists for the constant argument after the span, and the span if it is a constant too. Planning must not
+/// raise an error, because `during` may never be called.
+pub type HasRange = fn(Text<'_>, Option<pg_sys::Datum>) -> bool;
 
 /// Returns a support function's answer; a null pointer tells the planner that the request was not answered.
 ///
 /// # Safety The request must be the planner's. If the call returns a boolean, its arguments must be the key and the arguments of
-/// the functions in `ends`, which must return keys of the same type.
-pub unsafe fn answer(request: *mut pg_sys::Node, ends: &Ends) -> pg_sys::Datum {
+/// `first` and `last` in [`PLAN_SCHEMA`], which must return keys of the same type.
+pub unsafe fn answer(request: *mut pg_sys::Node, has_range: HasRange) -> pg_sys::Datum {
     // SAFETY: as the caller promises; the tag of a node tells its type.
     let condition = unsafe {
         let request = is_a(request, pg_sys::NodeTag::T_SupportRequestSimplify)
@@ -37,7 +33,7 @@ pub unsafe fn answer(request: *mut pg_sys::Node, ends: &Ends) -> pg_sys::Datum {
         request.map(|request| {
             guarded(|| {
                 pgrx::check_for_interrupts!();
-                range_condition(request.root, &*request.fcall, ends)
+                range_condition(request.root, &*request.fcall, has_range)
             })
         })
     };
@@ -51,7 +47,7 @@ pub unsafe fn answer(request: *mut pg_sys::Node, ends: &Ends) -> pg_sys::Datum {
 unsafe fn range_condition(
     root: *mut pg_sys::PlannerInfo,
     call: &pg_sys::FuncExpr,
-    ends: &Ends,
+    has_range: HasRange,
 ) -> Option<*mut pg_sys::Node> {
     // SAFETY: as the caller promises; these functions of PostgreSQL take a node or a list of nodes.
     unsafe {
@@ -59,7 +55,7 @@ unsafe fn range_condition(
         let arguments = elements(call.args);
         let &key = arguments.first()?;
         if let Some(&more) = arguments.get(2).filter(|&&argument| is_a(argument, pg_sys::NodeTag::T_Const)) {
-            let is_fine = |more| (ends.accept)(Text::from_datum(more), constant(arguments[1]));
+            let is_fine = |more| has_range(Text::from_datum(more), constant(arguments[1]));
             if !constant(more).is_some_and(is_fine) {
                 return None;
             }
@@ -96,14 +92,14 @@ unsafe fn range_condition(
             }
         };
         let comparison = |end, strategy| {
-            let (function, operator) = (in_schema_of(call.funcid, end, others)?, operator(key_type, strategy)?);
+            let (function, operator) = (in_schema(PLAN_SCHEMA, end, others)?, operator(key_type, strategy)?);
             depend_on(function);
             let bound = result(root, function, key_type, span, call.inputcollid).cast();
             let none = pg_sys::InvalidOid;
             Some(pg_sys::make_opclause(operator, pg_sys::BOOLOID, false, copy(key).cast(), bound, none, none).cast())
         };
-        let lower = comparison(ends.first, pg_sys::BTGreaterEqualStrategyNumber)?;
-        let upper = comparison(ends.last, pg_sys::BTLessEqualStrategyNumber)?;
+        let lower = comparison(c"first", pg_sys::BTGreaterEqualStrategyNumber)?;
+        let upper = comparison(c"last", pg_sys::BTLessEqualStrategyNumber)?;
         depend_on(call.funcid);
         Some(and(&[lower, upper]))
     }

@@ -6,8 +6,8 @@ use std::ffi::CStr;
 
 use pgrx::{PgList, pg_sys};
 
+use super::catalog::btree_family;
 use super::memory::with_room;
-use super::same_schema::btree_family;
 use super::snapshot::Latest;
 use super::stored_trees::{Content, content};
 

@@ -8,17 +8,14 @@ use flake_core::ContiguousIds;
 use pgrx::{PgList, is_a, pg_sys};
 
 use super::call::{Argument, Function, Text};
+use super::catalog::btree_family;
 use super::expressions::{bare, contains_call, is_cheap, is_estimated_in_parts, is_nulled_apart};
 use super::relation_uses::is_used;
-use super::same_schema::btree_family;
 
 /// A function that returns the time of its first argument, a key.
 pub struct TimeFunction {
     /// Its support function, which identifies it.
     pub support: Function,
-    /// The functions in its schema that return the last key before an instant, the last until it, the first since it, and the first
-    /// after it; NULL if there is no such key.
-    pub ends: [&'static CStr; 4],
     /// Returns the keys that have a time, given the function's second argument if it has one, or None if a range of them is not a
     /// range of time.
     pub contiguous: fn(Option<Text<'_>>) -> Option<ContiguousIds>,

@@ -7,13 +7,14 @@ use std::ptr;
 use flake_core::ContiguousIds;
 use pgrx::{is_a, pg_sys};
 
+use super::catalog::{in_schema, may_call};
+use super::extension::PLAN_SCHEMA;
 use super::nodes::{and, call, compared, copy, int8, or, relabeled};
 use super::relation_uses::is_foreign;
-use super::same_schema::{in_schema_of, may_call};
 use super::time_filter::{EQUAL, Filter, Relation};
 
-/// The function in the same schema that converts a local time to an instant.
-const INSTANT: &CStr = c"flake_plan_instant";
+/// The function that converts a local time to an instant.
+const INSTANT: &CStr = c"instant";
 
 const LESS: u32 = pg_sys::BTLessStrategyNumber;
 const LESS_EQUAL: u32 = pg_sys::BTLessEqualStrategyNumber;
@@ -28,13 +29,13 @@ impl Filter<'_> {
     pub unsafe fn range(&self, relation: &Relation<'_>, qual: *mut pg_sys::Node) -> Option<Vec<*mut pg_sys::Node>> {
         // SAFETY: the nodes belong to the query; the new ones are complete.
         unsafe {
-            let [before, until, since, after] = self.function.ends;
+            // They return the last key before an instant or until it, or the first one since it or after it; NULL if there is none.
             let ends: &[(&CStr, u32)] = match self.strategy {
-                LESS => &[(before, LESS_EQUAL)],
-                LESS_EQUAL => &[(until, LESS_EQUAL)],
-                EQUAL => &[(since, GREATER_EQUAL), (until, LESS_EQUAL)],
-                GREATER_EQUAL => &[(since, GREATER_EQUAL)],
-                GREATER => &[(after, GREATER_EQUAL)],
+                LESS => &[(c"before", LESS_EQUAL)],
+                LESS_EQUAL => &[(c"until", LESS_EQUAL)],
+                EQUAL => &[(c"since", GREATER_EQUAL), (c"until", LESS_EQUAL)],
+                GREATER_EQUAL => &[(c"since", GREATER_EQUAL)],
+                GREATER => &[(c"after", GREATER_EQUAL)],
                 _ => return None,
             };
             let mut range = Vec::new();
@@ -119,7 +120,7 @@ impl Filter<'_> {
         }
     }
 
-    /// Returns a call of a function in the same schema as the one that returns the time.
+    /// Returns a call of a function of [`PLAN_SCHEMA`].
     unsafe fn call(
         &self,
         relation: &Relation<'_>,
@@ -130,7 +131,7 @@ impl Filter<'_> {
         let (arguments, types): (Vec<_>, Vec<_>) = arguments.iter().copied().unzip();
         // SAFETY: the function is declared with these types.
         unsafe {
-            let function = in_schema_of(self.call.funcid, name, &types)?;
+            let function = in_schema(PLAN_SCHEMA, name, &types)?;
             pg_sys::record_plan_function_dependency(relation.root, function);
             Some(call(function, result, &arguments, self.call.inputcollid))
         }

@@ -1,4 +1,4 @@
-//! Counts IDs and waits for the view flake_stats.
+//! Counts IDs and waits for the view flake_stat.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;

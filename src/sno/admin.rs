@@ -1,4 +1,4 @@
-//! flake_start_above and flake_cover for snos.
+//! sno_start_above and sno_cover.
 
 use pgrx::datum::TimestampWithTimeZone;
 use pgrx::prelude::*;
@@ -10,14 +10,14 @@ use crate::postgres::timestamptz::from_instant;
 use crate::session;
 
 #[pg_extern(sql = "")]
-fn flake_start_above_sno(id: SnoDatum, force: bool) -> TimestampWithTimeZone {
+fn sno_start_above(id: SnoDatum, force: bool) -> TimestampWithTimeZone {
     from_instant(session::start_above(id.0.end(), force).or_raise())
 }
 
 #[pg_extern(sql = "")]
-fn flake_cover_sno(id: SnoDatum) -> SnoDatum {
+fn sno_cover(id: SnoDatum) -> SnoDatum {
     session::cover(String::from_utf8_lossy(&id.0.encode()), id.0.instant()..id.0.end()).or_raise();
     id
 }
 
-c_symbol!(flake_start_above_sno, flake_cover_sno);
+c_symbol!(sno_start_above, sno_cover);

@@ -7,7 +7,7 @@ use pgrx::prelude::*;
 
 use super::datum::SnoDatum;
 use crate::postgres::entry_point::{c_symbol, entry_point};
-use crate::postgres::range_condition::{self, Ends};
+use crate::postgres::range_condition;
 use crate::postgres::ranges;
 
 #[pg_extern(sql = "")]
@@ -29,7 +29,7 @@ fn sno_during(sno: SnoDatum, span: Range<TimestampWithTimeZone>) -> bool {
 
 entry_point!(sno_during_support(request: *mut pg_sys::Node), |call| {
     // SAFETY: the request is for sno_during(key, span), and the functions of the ends are declared with (span).
-    unsafe { range_condition::answer(request, &Ends { first: c"sno_plan_first", last: c"sno_plan_last", accept: |_, _| true }) }
+    unsafe { range_condition::answer(request, |_, _| true) }
 });
 
 /// Returns the smallest and the largest sno of a span, or two snos with none between them.

@@ -17,7 +17,6 @@ unsafe extern "C-unwind" {
 /// All ten-byte values are snos, so no value below or above a range must be kept out.
 pub const TIME_FUNCTION: TimeFunction = TimeFunction {
     support: sno_during_support as Function,
-    ends: [c"sno_plan_before", c"sno_plan_until", c"sno_plan_since", c"sno_plan_after"],
     contiguous: |_| Some(ContiguousIds { lowest: i64::MIN, highest: i64::MAX, turns_negative: false }),
 };
 

@@ -12,7 +12,7 @@ use crate::postgres::guard::guarded;
 use crate::postgres::rows::row;
 use crate::postgres::timestamptz::{from_instant, to_instant};
 
-entry_point!(flake_decode_sno(sno: SnoDatum), |call| {
+entry_point!(sno_fields(sno: SnoDatum), |call| {
     #[allow(unsafe_code, reason = "makes a row under a guard")]
     // SAFETY: the columns have these types, and the function caches nothing else.
     unsafe {
@@ -53,16 +53,6 @@ fn sno_partition(sno: SnoDatum) -> i32 {
 }
 
 #[pg_extern(sql = "")]
-fn sno_sequence(sno: SnoDatum) -> i32 {
-    sno.0.parts().sequence.into()
-}
-
-#[pg_extern(sql = "")]
-fn sno_tick_tock(sno: SnoDatum) -> bool {
-    sno.0.parts().tick_tock
-}
-
-#[pg_extern(sql = "")]
 fn sno_make(at: TimestampWithTimeZone, metabyte: i32, partition: i32, sequence: i32, tick_tock: bool) -> SnoDatum {
     let (metabyte, partition, sequence) = (metabyte.into(), partition.into(), sequence.into());
     SnoDatum(SnoParts::at(to_instant(at), metabyte, partition, sequence, tick_tock).or_raise().pack())
@@ -84,14 +74,14 @@ fn sno_max(at: TimestampWithTimeZone) -> SnoDatum {
 }
 
 #[pg_extern(sql = "")]
-fn flake_node_sno(sno: SnoDatum) -> Option<i32> {
+fn sno_node(sno: SnoDatum) -> Option<i32> {
     sno.0.node_of(ledger::node_to_read().or_raise()).map(|node| node as i32)
 }
 
 #[pg_extern(sql = "")]
-fn flake_explain_sno(sno: SnoDatum) -> String {
+fn sno_explain(sno: SnoDatum) -> String {
     sno.0.explain()
 }
 
-c_symbol!(sno_timestamp, sno_metabyte, sno_partition, sno_sequence, sno_tick_tock, sno_make, sno_with_metabyte);
-c_symbol!(sno_min, sno_max, flake_node_sno, flake_explain_sno);
+c_symbol!(sno_timestamp, sno_metabyte, sno_partition, sno_make, sno_with_metabyte);
+c_symbol!(sno_min, sno_max, sno_node, sno_explain);

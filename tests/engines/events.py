@@ -46,7 +46,7 @@ class Scene:
         self.events.append(event)
         happens(event.old)
         wait_until(lambda: event.is_promoted(service) and event.is_measured(service), LIMIT)
-        assert event.new.value("SELECT node_id FROM flake_stats") == event.new.number
+        assert event.new.value("SELECT node_id FROM flake_stat") == event.new.number
         began = time.monotonic()
         how = comes_back(event)
         event.back = how, time.monotonic() - began

@@ -52,7 +52,7 @@ def await_rows(of):
 
 def used(clients, server):
     """Returns the ticks in which IDs were made there, each with its node."""
-    count = server.value("SELECT node_count FROM flake_stats")
+    count = server.value("SELECT node_count FROM flake_stat")
     return {((id >> 12 & 1023) * count >> 10, id >> 22) for batch in clients.of(server) for id in batch.ids}
 
 
@@ -148,7 +148,7 @@ def test_a_standby_becomes_the_new_server_and_makes_no_id_twice(own_servers, kin
         new.sql("SELECT flake_next('twitter')")
         number = 1 if kind == OWN else 0
         # IDs lead the clock to what the old server had reserved when the new one parted from it, not to what it uses later.
-        leads = "SELECT node_id, lead > '0 s' AND lead < '150 s' FROM flake_stats"
+        leads = "SELECT node_id, lead > '0 s' AND lead < '150 s' FROM flake_stat"
         assert new.sql(leads) == [(number, True)]
         execute(new, LEAVE, COME, **places)
         clients.wait_for_all(new)

@@ -23,9 +23,9 @@ def test_a_changed_number_waits_for_a_restart():
         member.sql("CREATE EXTENSION flake")
         engine.control("edit-config", "--force", "--pg", "flake.node_id=5")
         wait_until(lambda: not member.value("""SELECT ok FROM flake_check() WHERE name = 'settings'"""), LIMIT)
-        assert member.value("SELECT node_id FROM flake_stats") == member.number == 3
+        assert member.value("SELECT node_id FROM flake_stat") == member.number == 3
         assert "Pending restart" not in engine.control("list")
         engine.control("restart", "orders", "--force")
         wait_until(lambda: member.role() == "primary", LIMIT)
         member.sql("SELECT flake_next('twitter')")
-        assert member.value("SELECT node_id FROM flake_stats") == 5
+        assert member.value("SELECT node_id FROM flake_stat") == 5

@@ -23,7 +23,7 @@ def read(yaml_text):
 def node_of(server):
     """Returns the number in force, and the number in an ID."""
     worker = server.value("SELECT (flake_decode(flake_next('twitter'))).worker")
-    number, count = server.sql("SELECT node_id, node_count FROM flake_stats")[0]
+    number, count = server.sql("SELECT node_id, node_count FROM flake_stat")[0]
     return number, count, worker * count // 1024
 
 

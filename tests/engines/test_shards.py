@@ -8,7 +8,7 @@ import pytest
 from sharding import PAGE, Section, need, numbered
 
 IDS = "SELECT id FROM orders"
-ISSUED = "SELECT issued FROM flake_stats"
+ISSUED = "SELECT issued FROM flake_stat"
 
 
 def test_every_section_of_the_page_is_executed():

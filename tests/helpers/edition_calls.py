@@ -72,14 +72,14 @@ def texts(draw, name, _, form, __):
 
 def instants(draw, name, *_):
     at = an_instant(draw)
-    return [f"flake_{end}({quoted(at)}::timestamptz, {quoted(name)})" for end in ("min", "max", "plan_since")]
+    return [f"flake_{end}({quoted(at)}::timestamptz, {quoted(name)})" for end in ("min", "max")]
 
 
 def spans(draw, name, bits, *_):
     low, high = (draw.choice([at, at, at, ""]) for at in (an_instant(draw), an_instant(draw)))
     low, high = (quoted(at) if at else "NULL" for at in (low, high))
     span = f"tstzrange({low}, {high}, '{draw.choice('[(')}{draw.choice('])')}')"
-    ends = [f"flake_plan_{end}({span}, {quoted(name)})" for end in ("first", "last")]
+    ends = [f"flake_plan.{end}({span}, {quoted(name)})" for end in ("first", "last")]
     return [*ends, f"flake_during({an_id(draw, bits)}, {span}, {quoted(name)})"]
 
 

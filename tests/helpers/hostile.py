@@ -116,7 +116,7 @@ HIJACKED = """
     CREATE FUNCTION postgres.flake_start_above(bigint, text) RETURNS bigint LANGUAGE sql AS $$ SELECT m.act('postgres') $$;
     CREATE FUNCTION postgres.flake_check(OUT name text, OUT ok boolean, OUT detail text, OUT hint text) LANGUAGE sql AS
         $$ SELECT NULL::text, m.act('postgres') = 1, NULL::text, NULL::text $$;
-    CREATE VIEW postgres.flake_stats AS SELECT m.act('postgres') AS ledger"""
+    CREATE VIEW postgres.flake_stat AS SELECT m.act('postgres') AS ledger"""
 # The end of the line ends a comment, and the rest would be a statement.
 NAMES = '''
     CREATE TABLE m."x

@@ -29,30 +29,30 @@ CHANGES = {
     "comment": (
         "IS 'returns the parts of a sno';",
         "IS 'returns each part of a sno';",
-        "COMMENT ON FUNCTION flake_decode(sno) IS 'returns each part of a sno';",
+        "COMMENT ON FUNCTION sno_fields(sno) IS 'returns each part of a sno';",
     ),
     "label": (
         """CREATE FUNCTION flake_timestamp(id bigint, layout text DEFAULT 'twitter') RETURNS timestamptz
-    IMMUTABLE STRICT PARALLEL SAFE SUPPORT flake_during_support
+    IMMUTABLE STRICT PARALLEL SAFE SUPPORT flake_internal.flake_during_support
 """,
         """CREATE FUNCTION flake_timestamp(id bigint, layout text DEFAULT 'twitter') RETURNS timestamptz
-    IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE SUPPORT flake_during_support COST 2
+    IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE SUPPORT flake_internal.flake_during_support COST 2
 """,
         "ALTER FUNCTION flake_timestamp(bigint, text) LEAKPROOF COST 2;",
     ),
     "support function": (
-        """CREATE FUNCTION flake_cover(id sno) RETURNS sno
+        """CREATE FUNCTION sno_cover(id sno) RETURNS sno
     VOLATILE STRICT PARALLEL RESTRICTED
 """,
-        """CREATE FUNCTION flake_cover(id sno) RETURNS sno
-    VOLATILE STRICT PARALLEL RESTRICTED SUPPORT sno_during_support
+        """CREATE FUNCTION sno_cover(id sno) RETURNS sno
+    VOLATILE STRICT PARALLEL RESTRICTED SUPPORT flake_internal.sno_during_support
 """,
-        "ALTER FUNCTION flake_cover(sno) SUPPORT sno_during_support;",
+        "ALTER FUNCTION sno_cover(sno) SUPPORT flake_internal.sno_during_support;",
     ),
     "C symbol": (
         "LANGUAGE c AS 'MODULE_PATHNAME', 'flake_plan_last';",
         "LANGUAGE c AS 'MODULE_PATHNAME', 'flake_plan_first';",
-        """CREATE OR REPLACE FUNCTION flake_plan_last(span tstzrange, layout text DEFAULT 'twitter') RETURNS bigint
+        """CREATE OR REPLACE FUNCTION flake_plan.last(span tstzrange, layout text) RETURNS bigint
                IMMUTABLE STRICT PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', 'flake_plan_first';""",
     ),
     "column of a view": (

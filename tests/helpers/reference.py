@@ -76,6 +76,12 @@ class Catalog:
             for name in names
         ])  # fmt: skip
 
+    def schema(self, name):
+        return table(["function", "returns"], self.rows(
+            f"""SELECT format('`%%s.%%s(%%s)`', %s::text, proname, pg_get_function_identity_arguments(oid)), obj_description(oid, 'pg_proc')
+                FROM ({FUNCTIONS}) f (id) WHERE pronamespace = %s::regnamespace ORDER BY prosrc""", name, name
+        ))  # fmt: skip
+
     def columns(self, relation):
         query = "SELECT COALESCE(obj_description(%s::regclass, 'pg_class'), obj_description(%s::regtype, 'pg_type'))"
         comment = self.rows(query, relation, relation)[0][0]

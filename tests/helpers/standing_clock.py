@@ -145,7 +145,7 @@ def open_ledger(server, made):
 
     def opened():
         attempts(server, made)
-        return server.value("SELECT mark > clock_timestamp() FROM flake_stats")
+        return server.value("SELECT mark > clock_timestamp() FROM flake_stat")
 
     wait_until(opened)
 

@@ -23,18 +23,18 @@ CALLS = [
     ("flake_make({timestamptz}, {jsonb}, {layout})", f"{NUMBER} {TIME} {NAME} {LONG}", 20),
     ("flake_min({timestamptz}, {layout})", f"{TIME} {NAME} {UNORDERED}"),
     ("flake_max({timestamptz}, {layout})", f"{TIME} {NAME} {UNORDERED}"),
-    ("flake_plan_first({tstzrange}, {layout})", f"{TIME} {NAME} {UNORDERED}"),
-    ("flake_plan_last({tstzrange}, {layout})", f"{TIME} {NAME} {UNORDERED}"),
+    ("flake_plan.first({tstzrange}, {layout})", f"{TIME} {NAME} {UNORDERED}"),
+    ("flake_plan.last({tstzrange}, {layout})", f"{TIME} {NAME} {UNORDERED}"),
     ("flake_during({bigint}, {tstzrange}, {layout})", f"{TIME} {NAME} {UNORDERED}"),
-    ("flake_plan_since({timestamptz}, {layout})", f"{NAME} {UNORDERED}"),
-    ("flake_plan_after({timestamptz}, {layout})", f"{NAME} {UNORDERED}"),
-    ("flake_plan_until({timestamptz}, {layout})", f"{NAME} {UNORDERED}"),
-    ("flake_plan_before({timestamptz}, {layout})", f"{NAME} {UNORDERED}"),
-    ("flake_plan_instant(({timestamptz})::timestamp) IS NOT NULL AND flake_plan_instant(({timestamptz})::date) IS NOT NULL", ""),
+    ("flake_plan.since({timestamptz}, {layout})", f"{NAME} {UNORDERED}"),
+    ("flake_plan.after({timestamptz}, {layout})", f"{NAME} {UNORDERED}"),
+    ("flake_plan.until({timestamptz}, {layout})", f"{NAME} {UNORDERED}"),
+    ("flake_plan.before({timestamptz}, {layout})", f"{NAME} {UNORDERED}"),
+    ("flake_plan.instant(({timestamptz})::timestamp) IS NOT NULL AND flake_plan.instant(({timestamptz})::date) IS NOT NULL", ""),
     ("flake_next({layout})", NOT_MADE),
     ("flake_next({layout}, {integer})", NOT_MADE),
     ("flake_cover({bigint}, {layout})", f"{NUMBER} {NAME} 55000"),
-    ("flake_cover({sno})", "55000"),
+    ("sno_cover({sno})", "55000"),
     ("flake_watermark()", "55000 40001", 2),
     ("flake_publish_watermark()", "55000 40001", 1),
     ("(SELECT count(*) FROM flake_take(NULL::fuzz.ids, {oid}, {text}, {integer}))", f"{NAME} 22004 55000", 2),
@@ -58,19 +58,19 @@ CALLS = [
     ("flake_accept_turn()", NOT_MINE, 1),
     ("flake_internal.flake_record_mark()", NOT_MINE, 1),
     ("flake_start_above({bigint}, {layout}, {boolean})", f"{NOT_MINE} {NUMBER} {NAME}", 1),
-    ("flake_start_above({sno}, {boolean})", NOT_MINE, 1),
+    ("sno_start_above({sno}, {boolean})", NOT_MINE, 1),
     ("sno_next({integer})", f"{NAME} 55000"),
     ("sno_next({integer}, {integer})", f"{NAME} 55000"),
     ("sno_make({timestamptz}, {integer}, {integer}, {integer}, {boolean})", f"{NUMBER} {TIME}"),
     ("sno_with_metabyte({sno}, {integer})", NAME),
     ("sno_min({timestamptz})", TIME),
     ("sno_max({timestamptz})", TIME),
-    ("sno_plan_first({tstzrange})", ""),
-    ("sno_plan_last({tstzrange})", ""),
-    ("sno_plan_since({timestamptz})", ""),
-    ("sno_plan_after({timestamptz})", ""),
-    ("sno_plan_until({timestamptz})", ""),
-    ("sno_plan_before({timestamptz})", ""),
+    ("flake_plan.first({tstzrange})", ""),
+    ("flake_plan.last({tstzrange})", ""),
+    ("flake_plan.since({timestamptz})", ""),
+    ("flake_plan.after({timestamptz})", ""),
+    ("flake_plan.until({timestamptz})", ""),
+    ("flake_plan.before({timestamptz})", ""),
     ("sno_encode({bytea})", NAME),
     ("sno_decode({text})", TEXT),
     ("sno_in(textout({text}))", TEXT),
@@ -79,7 +79,7 @@ CALLS = [
     ("({text})::sno", TEXT),
     ("({uuid})::sno", TEXT),
     ("({bytea})::sno", NAME),
-    ("flake_explain({sno})", ""),
+    ("sno_explain({sno})", ""),
 ]
 
 # Conditions that are true, or raise one of these errors.
@@ -94,22 +94,22 @@ PROPERTIES = [
         FROM (SELECT {bigint}, {known}) g(id, name)""", NUMBER),
     ("""SELECT id BETWEEN flake_min(at, name) AND flake_max(at, name)
         FROM (SELECT {bigint}, {known}) g(id, name), flake_timestamp(id, name) at""", f"{NUMBER} {TIME} {UNORDERED}"),
-    ("""SELECT flake_min(at, name) = flake_plan_first(tstzrange(at, at, '[]'), name)
-               AND flake_max(at, name) = flake_plan_last(tstzrange(at, at, '[]'), name)
+    ("""SELECT flake_min(at, name) = flake_plan.first(tstzrange(at, at, '[]'), name)
+               AND flake_max(at, name) = flake_plan.last(tstzrange(at, at, '[]'), name)
         FROM (SELECT {timestamptz}, {known}) g(at, name)""", f"{TIME} {UNORDERED}"),
     ("""SELECT flake_during(id, tstzrange(at, NULL), name) AND NOT flake_during(id, tstzrange(NULL, at), name)
         FROM (SELECT {bigint}, {known}) g(id, name), flake_timestamp(id, name) at""", f"{NUMBER} {TIME} {UNORDERED}"),
     ("""SELECT (SELECT count(*) FROM fuzz.ids WHERE flake_during(id, span, name))
-             = (SELECT count(*) FROM fuzz.ids WHERE id + 0 BETWEEN flake_plan_first(span, name) AND flake_plan_last(span, name))
+             = (SELECT count(*) FROM fuzz.ids WHERE id + 0 BETWEEN flake_plan.first(span, name) AND flake_plan.last(span, name))
         FROM (SELECT {tstzrange}, {known}) g(span, name)""", f"{TIME} {UNORDERED}", 2),
     ("""SELECT time > sortable_until
-               OR (coalesce(flake_plan_since(at, name) <= id, false), coalesce(flake_plan_after(at, name) <= id, false),
-                coalesce(id <= flake_plan_until(at, name), false), coalesce(id <= flake_plan_before(at, name), false))
+               OR (coalesce(flake_plan.since(at, name) <= id, false), coalesce(flake_plan.after(at, name) <= id, false),
+                coalesce(id <= flake_plan.until(at, name), false), coalesce(id <= flake_plan.before(at, name), false))
              = (time >= at, time > at, time <= at, time < at)
         FROM (SELECT {bigint}, {timestamptz}, {known}) g(id, at, name) JOIN flake_layouts() USING (name),
              LATERAL (SELECT flake_timestamp(id, name)) t (time)""", f"{NUMBER} {UNORDERED}", 2),
-    ("""SELECT (coalesce(sno_plan_since(at) <= id, false), coalesce(sno_plan_after(at) <= id, false),
-                coalesce(id <= sno_plan_until(at), false), coalesce(id <= sno_plan_before(at), false))
+    ("""SELECT (coalesce(flake_plan.since(at) <= id, false), coalesce(flake_plan.after(at) <= id, false),
+                coalesce(id <= flake_plan.until(at), false), coalesce(id <= flake_plan.before(at), false))
              = (sno_timestamp(id) >= at, sno_timestamp(id) > at, sno_timestamp(id) <= at, sno_timestamp(id) < at)
         FROM (SELECT {sno}, {timestamptz}) g(id, at)""", ""),
     ("(SELECT count(*) FROM fuzz.ids WHERE flake_during(id, {tstzrange}, {known})) >= 0", f"{TIME} {UNORDERED}", 2),
@@ -123,7 +123,7 @@ PROPERTIES = [
      "55000", 1),
     ("(SELECT count(*) FROM flake_batch({known}, {integer} % 20)) >= 0", NOT_MADE, 0.05),
     # On the only node.
-    ("flake_node({sno}) = 0", ""),
+    ("sno_node({sno}) = 0", ""),
     ("""SELECT (flake_node(id, name) = 0) IS NOT DISTINCT FROM NULLIF(generates, false)
         FROM (SELECT {bigint}, {known}) g(id, name) JOIN flake_layouts() USING (name)""", NUMBER, 1),
     # Snos as text, as bytes, as uuid.
@@ -143,20 +143,20 @@ PROPERTIES = [
     ("""SELECT (sno_hash(a) = sno_hash(b)) >= (a = b) AND (sno_hash_extended(a, s) = sno_hash_extended(b, s)) >= (a = b)
                AND (sno_hash_extended(a, 0) - sno_hash(a)) & 4294967295 = 0
         FROM (SELECT {sno}, {sno}, {bigint}) g(a, b, s)""", ""),
-    ("""SELECT sno_make(sno_timestamp(id), sno_metabyte(id), sno_partition(id), sno_sequence(id), sno_tick_tock(id)) = id
-               AND flake_decode(id) = ROW(sno_timestamp(id), sno_tick_tock(id), sno_metabyte(id), sno_partition(id),
+    ("""SELECT sno_make(sno_timestamp(id), sno_metabyte(id), sno_partition(id), (sno_fields(id)).sequence, (sno_fields(id)).tick_tock) = id
+               AND sno_fields(id) = ROW(sno_timestamp(id), sno_tick_tock(id), sno_metabyte(id), sno_partition(id),
                                           sno_sequence(id))::sno_parts FROM (SELECT {sno}) g(id)""", ""),
     ("""SELECT id BETWEEN sno_min(at) AND sno_max(at) AND sno_with_metabyte(id, sno_metabyte(id)) = id
-               AND sno_plan_first(tstzrange(at, at, '[]')) = sno_min(at) AND sno_plan_last(tstzrange(at, at, '[]')) = sno_max(at)
+               AND flake_plan.first(tstzrange(at, at, '[]')) = sno_min(at) AND flake_plan.last(tstzrange(at, at, '[]')) = sno_max(at)
         FROM (SELECT {sno}) g(id), sno_timestamp(id) at""", ""),
     ("""SELECT sno_during(id, span) = (tstzrange(at, at + interval '4 ms') && span)
         FROM (SELECT {sno}, {tstzrange}) g(id, span), sno_timestamp(id) at""", ""),
     ("""SELECT min(id) = LEAST(a, b, c) AND max(id) = GREATEST(a, b, c)
         FROM (SELECT {sno}, {sno}, {sno}) g(a, b, c), LATERAL (VALUES (a), (b), (c)) v(id) GROUP BY a, b, c""", ""),
-    ("replace(split_part(flake_explain({sno}), E'\\n', 3), ' ', '') ~ '^[01]{80}$'", ""),
+    ("replace(split_part(sno_explain({sno}), E'\\n', 3), ' ', '') ~ '^[01]{80}$'", ""),
     # The rows of the views.
     ("(SELECT count(*) FROM flake_layouts()) >= 40", "", 0.2),
-    ("(SELECT count(*) FROM flake_stats()) = 1", "", 1),
+    ("(SELECT count(*) FROM flake_stat()) = 1", "", 1),
     ("(SELECT count(*) FROM flake_open_transactions()) >= 0", "", 1),
     ("(SELECT count(*) FROM flake_keys()) >= 0", "", 1),
     ("(SELECT count(*) FROM flake_check()) >= 6", "", 0.05),

@@ -11,7 +11,7 @@ MORE = """
     CREATE VIEW still_open AS SELECT * FROM flake_open_transactions;
     CREATE MATERIALIZED VIEW parts AS SELECT (flake_decode(id, 'mine')).* FROM aaa;
     CREATE TABLE whole (parts flake_parts, other sno_parts);
-    INSERT INTO whole SELECT flake_decode(flake_next('twitter')), flake_decode(sno_next());
+    INSERT INTO whole SELECT flake_decode(flake_next('twitter')), sno_fields(sno_next());
     CREATE FUNCTION newest() RETURNS bigint LANGUAGE sql
         BEGIN ATOMIC SELECT max(id) FROM aaa WHERE flake_node(id, 'mine') = 0; END;
     INSERT INTO things SELECT FROM generate_series(1, 1000);

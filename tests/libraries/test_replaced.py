@@ -59,9 +59,9 @@ def test_sessions_of_another_form_or_division_are_refused_until_the_restart(own_
         assert [has_the_old_one(db) for db in dbs] == [True] * 3 + [False] * 3
     assert len(none) == 0
     server.restart()
-    assert server.value("SELECT ledger FROM flake_stats") == "unused"
+    assert server.value("SELECT ledger FROM flake_stat") == "unused"
     pass_through(server, made, 2, 4)
-    assert server.value("SELECT ledger FROM flake_stats") == "open"
+    assert server.value("SELECT ledger FROM flake_stat") == "open"
 
 
 def test_sessions_of_two_libraries_of_the_same_form_go_on_together(own_servers):
@@ -79,7 +79,7 @@ def test_sessions_of_two_libraries_of_the_same_form_go_on_together(own_servers):
                 for db in pair:
                     make(db, made)
         assert [has_the_old_one(db) for db in dbs] == [True] * 3 + [False] * 3
-        assert new[0].execute("SELECT ledger, sessions FROM flake_stats").fetchone() == ("open", 6)
+        assert new[0].execute("SELECT ledger, sessions FROM flake_stat").fetchone() == ("open", 6)
     server.restart()
     pass_through(server, made, 4)
 

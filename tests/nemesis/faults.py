@@ -236,7 +236,7 @@ def leave(cluster, node):
                 cluster.oracle.fail(f"sessions of {node.name} do not end")
                 return
             time.sleep(0.02)
-        (ledger, sessions), = db.execute("SELECT ledger, sessions FROM flake_stats").fetchall()
+        (ledger, sessions), = db.execute("SELECT ledger, sessions FROM flake_stat").fetchall()
     if sessions:
         cluster.oracle.fail(f"{sessions} sessions of {node.name} count where none is left, and the ledger is {ledger}")
 

@@ -27,7 +27,7 @@ CALLS |= {"parts": "sno_next(0, 6 + mod(n::integer + (1000 * random())::integer,
 CALLS = {kind: call for kind, call in CALLS.items() if kind not in WITHOUT}
 # The kinds in tables that consumers read: the type of the key, the least key of an instant, and a covered key.
 TAILED = {kind: ("bigint", f"flake_min(%s, '{kind}')", f"flake_cover(%s, '{kind}')") for kind in ["twitter", "small"]}
-TAILED |= {"sno": ("sno", "sno_min(%s)", "flake_cover(%s)")}
+TAILED |= {"sno": ("sno", "sno_min(%s)", "sno_cover(%s)")}
 TAILED = {kind: how for kind, how in TAILED.items() if kind in CALLS}
 # The kinds among them with many IDs in a tick.
 PLENTIFUL = [kind for kind in TAILED if kind != "small"] or list(TAILED)

@@ -9,7 +9,6 @@ import error_texts
 # Messages of PostgreSQL that users meet because of the extension.
 OF_POSTGRESQL = [
     "cannot execute flake_next() during recovery",
-    "function flake_decode(unknown) is not unique",
     "function flake_next(unknown) does not exist",
     "function flake_next() does not exist",
     "could not determine polymorphic type because input has type unknown",

@@ -118,7 +118,7 @@ def test_definitions_are_stored_whole(server, database):
 
 
 @pytest.mark.parametrize(("type", "column", "call"), [
-    ("flake_parts", "worker", "flake_decode(1)"), ("sno_parts", "metabyte", "flake_decode('2222222222222222'::sno)"),
+    ("flake_parts", "worker", "flake_decode(1)"), ("sno_parts", "metabyte", "sno_fields('2222222222222222')"),
 ])  # fmt: skip
 def test_an_altered_row_type_is_an_error(server, database, type, column, call):
     with server.connect(dbname=database) as db:
@@ -167,12 +167,12 @@ SHADOWS = """
 # Statements that run a query internally, and similar ones.
 SHADOWED = [
     "SELECT FROM public.flake_layouts", "SELECT FROM public.flake_layouts()",
-    "SELECT FROM public.flake_stats", "SELECT FROM public.flake_check()",
+    "SELECT FROM public.flake_stat", "SELECT FROM public.flake_check()",
     "SELECT public.flake_create_layout('made', '{\"like\": \"si\"}')", "SELECT public.flake_next('made'), public.sno_next()",
     "SELECT public.flake_drop_layout('made')", "SELECT public.flake_accept_clock()", "SELECT public.flake_accept_turn()",
     "SELECT flake_internal.flake_record_mark()", "SELECT public.flake_decode(1)", "SELECT public.flake_explain(1)",
     "SELECT public.flake_publish_watermark()", "SELECT public.flake_watermark()",
-    "SELECT public.flake_node(1)", "SELECT public.flake_node('2222222222222222'::public.sno)",
+    "SELECT public.flake_node(1)", "SELECT public.sno_node('2222222222222222')",
     "SELECT public.flake_make('2024-01-01Z', '{\"worker\": 1}')", "SELECT public.flake_during(1, '[2024-01-01Z,)')",
     "SELECT public.sno_during('2222222222222222', '[2024-01-01Z,)')",
 ]  # fmt: skip

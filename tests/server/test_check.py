@@ -44,7 +44,7 @@ def test_a_server_that_is_well_and_asking_changes_nothing(node_1_of_4):
     server.restart()
     mark = server.dir / "data" / "flake.mark"
     before = mark.read_bytes() if mark.exists() else None
-    stats = "SELECT ledger, node_id, sessions FROM flake_stats"
+    stats = "SELECT ledger, node_id, sessions FROM flake_stat"
     with server.connect(user="nobody") as db:
         assert wrong(db) == []
         assert findings(db)["settings"][1] == "From the first ID on, this server is node 1 of 4."

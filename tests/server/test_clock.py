@@ -19,7 +19,7 @@ def ids(db, count, layout="twitter"):
     return [id for id, in rows]
 
 
-LEAD = "SELECT extract(epoch FROM lead)::float FROM flake_stats"
+LEAD = "SELECT extract(epoch FROM lead)::float FROM flake_stat"
 
 
 @pytest.mark.parametrize("layout", ["twitter", "si", "base64id", "discord"])
@@ -76,16 +76,16 @@ def test_a_lead_that_is_too_long_is_refused(servers):
         faked.reload()
         wait_until(lambda: db.execute("SHOW flake.max_lead").fetchone() == ("1h",))
         refused(db)
-        generation = faked.value("SELECT generation FROM flake_stats")
+        generation = faked.value("SELECT generation FROM flake_stat")
         faked.sql("SELECT flake_accept_clock()")
-        assert faked.value("SELECT generation FROM flake_stats") == generation + 1
+        assert faked.value("SELECT generation FROM flake_stat") == generation + 1
         again = ids(db, 100)
         assert max(again) < min(before) and faked.value(LEAD) < 10
 
 
 # A clock that stands still, how many of the tick's 73 steps are open there, and how many ticks are used up. A session that has
 # made many IDs is at most 256 microseconds ahead of the clock.
-COUNTS = "SELECT ARRAY[issued, overflow_waits] FROM flake_stats"
+COUNTS = "SELECT ARRAY[issued, overflow_waits] FROM flake_stat"
 STANDS = [("2031-01-01 00:00:00", 19, 0), ("2031-01-01 00:00:00.000999", 1, 1)]
 
 

@@ -6,6 +6,7 @@ import pytest
 from standing_clock import at, running
 from watermark import OUTBOX, holds, holds_sno, insert_in_transactions, one, passes, passes_sno, take_snapshot, watermark
 
+COVER = {"bigint": "flake_cover", "sno": "sno_cover"}
 TOO_LATE = psycopg.errors.ObjectNotInPrerequisiteState
 
 
@@ -39,7 +40,7 @@ def test_an_id_that_is_covered_holds_it(writer, tailer):
 @pytest.mark.parametrize("call", [
     # Read by twitter, which counts from another instant.
     "flake_cover(flake_next('like_unix'))", "flake_cover(9223372036854775807, 'twitter')",
-    "flake_cover(sno_min(now() + '1 min'))",
+    "sno_cover(sno_min(now() + '1 min'))",
 ])  # fmt: skip
 def test_an_id_ahead_of_the_clock_is_refused(server, writer, tailer, call):
     """If an ID is read by a layout that has not made it, the watermark may have passed it already."""
@@ -49,7 +50,7 @@ def test_an_id_ahead_of_the_clock_is_refused(server, writer, tailer, call):
     assert error.message_primary == "ID is too far ahead of the clock"
     assert error.message_detail and error.message_hint
     assert tailer.execute("SELECT * FROM flake_open_transactions").fetchall() == []
-    writer.execute("BEGIN; SELECT flake_cover(flake_next('like_unix'), 'like_unix'); SELECT flake_cover(sno_min(now() + '4 s'))")
+    writer.execute("BEGIN; SELECT flake_cover(flake_next('like_unix'), 'like_unix'); SELECT sno_cover(sno_min(now() + '4 s'))")
     writer.execute("COMMIT")
 
 
@@ -60,20 +61,20 @@ def test_it_returns_the_id(writer, tailer):
     writer.execute("COMMIT")
     assert passes(tailer, id)
     assert one(writer, "SELECT flake_cover(NULL::bigint) IS NULL")
-    assert one(writer, "SELECT flake_cover(NULL::sno) IS NULL")
+    assert one(writer, "SELECT sno_cover(NULL) IS NULL")
 
 
 @pytest.mark.parametrize("make, kind, passes", [("flake_next('twitter')", "bigint", passes), ("sno_next()", "sno", passes_sno)])
 def test_an_id_below_a_watermark_is_refused(writer, tailer, make, kind, passes):
     id = one(writer, f"SELECT {make}")
     assert passes(tailer, id)
-    error = pytest.raises(TOO_LATE, writer.execute, f"SELECT flake_cover('{id}'::{kind})").value.diag
+    error = pytest.raises(TOO_LATE, writer.execute, f"SELECT {COVER[kind]}('{id}')").value.diag
     assert error.message_detail and error.message_hint
     # A transaction with IDs of its own may not cover it either. A new ID can always be covered.
     writer.execute(f"BEGIN; SELECT {make}; SAVEPOINT s")
     with pytest.raises(TOO_LATE):
-        writer.execute(f"SELECT flake_cover('{id}'::{kind})")
-    writer.execute(f"ROLLBACK TO s; SELECT flake_cover({make}); COMMIT")
+        writer.execute(f"SELECT {COVER[kind]}('{id}')")
+    writer.execute(f"ROLLBACK TO s; SELECT {COVER[kind]}({make}); COMMIT")
     assert tailer.execute("SELECT * FROM flake_open_transactions").fetchall() == []
 
 
@@ -94,7 +95,7 @@ def test_a_refused_id_does_not_hold_the_watermark(writer, tailer):
 def test_a_covered_sno_holds_it(writer, tailer):
     id = one(writer, "SELECT sno_next()::text")
     writer.execute("BEGIN")
-    assert one(writer, f"SELECT flake_cover('{id}'::sno)::text") == id
+    assert one(writer, f"SELECT sno_cover('{id}')::text") == id
     assert holds_sno(tailer, id)
     writer.execute("COMMIT")
     assert passes_sno(tailer, id)

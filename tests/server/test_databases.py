@@ -88,7 +88,7 @@ def test_an_accepted_clock_counts_in_all_databases(server, database):
             make(db, made)
             watermark(db)
         server.set_clock(at(0.5))
-        assert server.value("SELECT lead > interval '1 hour' - interval '10 s' FROM flake_stats")
+        assert server.value("SELECT lead > interval '1 hour' - interval '10 s' FROM flake_stat")
         dbs[database].execute("SELECT flake_accept_clock()")
         server.set_clock(at(10))
         for db in dbs.values():
@@ -105,7 +105,7 @@ def test_statistics_and_findings_are_the_same_in_all_databases(own_servers):
     """They are the same in each database of a server."""
     server = own_servers("flake.node_id=1", "flake.node_count=4")
     server.sql("CREATE DATABASE other TEMPLATE postgres")
-    stats = "SELECT ledger, node_id, node_count, sessions, issued, clock_changes, floor, generation FROM flake_stats"
+    stats = "SELECT ledger, node_id, node_count, sessions, issued, clock_changes, floor, generation FROM flake_stat"
     checks = "SELECT name, ok, detail FROM flake_check() WHERE name IN ('node number', 'settings', 'rates', 'marks', 'library')"
     for name in DATABASES:
         with server.session(dbname=name) as db:

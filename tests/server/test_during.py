@@ -31,12 +31,12 @@ def test_a_span_is_planned_as_a_range_of_ids(many):
     literal = plan(many, "SELECT * FROM ids WHERE flake_during(id, '[2026-03-01Z,2026-03-02Z)')")
     assert "using ids_pkey" in literal and "Index Cond: ((id >= '" in literal
     now = plan(many, "SELECT * FROM ids WHERE flake_during(id, tstzrange(now() - interval '1 hour', now()))")
-    assert "Index Cond: ((id >= flake_plan_first(tstzrange((now()" in now
+    assert "Index Cond: ((id >= flake_plan.first(tstzrange((now()" in now
     many.execute("SET plan_cache_mode = force_generic_plan")
     many.execute("PREPARE during(tstzrange) AS SELECT * FROM ids WHERE flake_during(id, $1)")
     generic = plan(many, "EXECUTE during('[2026-03-01Z,2026-03-02Z)')")
     many.execute("RESET plan_cache_mode")
-    assert "flake_plan_first($1" in generic and "Cond: ((id >=" in generic
+    assert "flake_plan.first($1" in generic and "Cond: ((id >=" in generic
     # The planner knows how many rows to expect.
     rows = many.execute("EXPLAIN (FORMAT json) SELECT * FROM ids WHERE flake_during(id, '[2026-03-01Z,2026-03-02Z)')")
     assert 800 < rows.fetchone()[0][0]["Plan"]["Plan Rows"] < 3400
@@ -78,7 +78,7 @@ def test_an_expensive_function_is_not_called_for_each_row(spans, dear, condition
     """The planner itself calls the function to estimate the number of rows."""
     query = f"SELECT count(*) FROM ids WHERE {condition}"
     text = plan(spans, query)
-    assert "Index Cond: ((id >= flake_plan_first(" in text and "flake_during" not in text, text
+    assert "Index Cond: ((id >= flake_plan.first(" in text and "flake_during" not in text, text
     dear.clear()
     assert spans.execute(query).fetchone() == (71,)
     assert 2 <= len(dear) // condition.count("dear") <= 6
@@ -86,7 +86,7 @@ def test_an_expensive_function_is_not_called_for_each_row(spans, dear, condition
 
 def test_an_expensive_function_of_an_outer_row_makes_a_range(spans, dear):
     query = """SELECT n, (SELECT count(*) FROM ids WHERE flake_during(id, dear_span(s.n))) FROM spans s WHERE n < 3 ORDER BY n"""
-    assert "Index Cond: ((id >= flake_plan_first(" in plan(spans, query)
+    assert "Index Cond: ((id >= flake_plan.first(" in plan(spans, query)
     assert spans.execute(query).fetchall() == [(n, 71) for n in range(3)]
 
 
@@ -104,7 +104,7 @@ def test_it_is_a_range_below_union_all(spans, dear, span):
     query = f"""SELECT n, count(*) FROM (SELECT id, 7 AS n FROM near UNION ALL SELECT id, 8 FROM near) u
                 WHERE flake_during(id, {span}) GROUP BY n ORDER BY n"""
     text = plan(spans, query)
-    assert text.count("Index Cond: ((id >= flake_plan_first(") == 2, text
+    assert text.count("Index Cond: ((id >= flake_plan.first(") == 2, text
     assert spans.execute(query).fetchall() == [(7, 71), (8, 71)]
 
 
@@ -114,7 +114,7 @@ def test_it_is_a_range_below_exists(spans, dear, more):
     exists = "EXISTS (SELECT FROM ids WHERE ids.id = k.id AND flake_during(ids.id, dear_span(7)))"
     query = f"""SELECT count(*) FILTER (WHERE {exists}{more})
                 FROM (SELECT id, 8::bigint AS n FROM near WHERE flake_during(id, '[2026-01-08 00:30Z,2026-01-08 02:00Z)')) k"""
-    assert "Index Cond: ((id >= flake_plan_first(" in plan(spans, query), plan(spans, query)
+    assert "Index Cond: ((id >= flake_plan.first(" in plan(spans, query), plan(spans, query)
     expected = 0 if more else 35
     assert spans.execute(query).fetchone() == (expected,)
 

@@ -98,8 +98,8 @@ def test_nobody_waits_after_a_restart(own_servers, mode):
     server.launch()
     with server.connect() as db:
         made.add(db.execute("SELECT flake_next('twitter')::text FROM generate_series(1, 2)").fetchall(), ["twitter"])
-    assert 0 < server.value("SELECT extract(epoch FROM lead)::float FROM flake_stats") <= 4
+    assert 0 < server.value("SELECT extract(epoch FROM lead)::float FROM flake_stat") <= 4
     server.set_clock(running(10))
     with server.connect() as db:
         make(db, made)
-    assert server.value("SELECT lead FROM flake_stats").total_seconds() < 0.1
+    assert server.value("SELECT lead FROM flake_stat").total_seconds() < 0.1

@@ -49,7 +49,7 @@ def test_many_sessions_in_one_frozen_tick_make_no_id_twice(faked):
             made.make(together[0], 5000)
     finally:
         [db.close() for db in together]
-    assert faked.value("SELECT overflow_waits FROM flake_stats") == 0, "the tick has more IDs"
+    assert faked.value("SELECT overflow_waits FROM flake_stat") == 0, "the tick has more IDs"
 
 
 def kill_a_backend(server, made):
@@ -95,12 +95,12 @@ def test_sessions_after_steps_back_go_on_at_once(faked):
         for _ in range(4):
             with faked.connect() as db:
                 assert made.make_each(db, 100) == []
-    assert faked.value("SELECT extract(epoch FROM lead)::float FROM flake_stats") > 10_000
+    assert faked.value("SELECT extract(epoch FROM lead)::float FROM flake_stat") > 10_000
 
 
 def test_a_clock_that_was_ahead_can_be_given_up(faked):
     """The node's other generation has IDs that do not lead any more. They are not made again when the wrong time comes."""
-    made, lead = Made(), "SELECT extract(epoch FROM lead)::float FROM flake_stats"
+    made, lead = Made(), "SELECT extract(epoch FROM lead)::float FROM flake_stat"
     with faked.connect() as db, faked.connect() as other:
         made.make(db, 100)
         # While the clock stands, there are few IDs of base64id.
@@ -147,8 +147,8 @@ def test_the_clock_is_reported_once(faked):
             # Other sessions notice it too.
             time.sleep(2)
     assert reported() == ["back", "ahead"]
-    assert faked.value("SELECT clock_changes FROM flake_stats") == 2
-    assert faked.value("SELECT longest_wait FROM flake_stats").total_seconds() < 50
+    assert faked.value("SELECT clock_changes FROM flake_stat") == 2
+    assert faked.value("SELECT longest_wait FROM flake_stat").total_seconds() < 50
 
 
 def test_sessions_in_the_slots_of_other_processes_make_no_id_twice(faked):
@@ -200,5 +200,5 @@ def test_backends_that_end_by_exit_make_no_id_twice(servers):
                 db.execute("SELECT libc_exit(0)")
     wait_for_server(server)
     assert len(made) == 180
-    assert server.value("SELECT sessions FROM flake_stats") == 0
+    assert server.value("SELECT sessions FROM flake_stat") == 0
     assert "FATAL" not in (server.dir / "server.log").read_text()

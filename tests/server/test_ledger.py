@@ -168,7 +168,7 @@ def test_a_session_beside_another_version_of_the_library_is_refused(servers, for
             assert error.diag.message_primary == "another version of the flake library is in use"
             assert error.diag.message_detail.startswith(f"The server's shared memory has form {form} with division {division},")
             assert error.diag.message_hint.startswith("Restart the server")
-        assert db.execute("SELECT ledger, node_id, issued FROM flake_stats").fetchone() == ("none", None, None)
+        assert db.execute("SELECT ledger, node_id, issued FROM flake_stat").fetchone() == ("none", None, None)
         # Functions that read IDs need no shared memory.
         assert db.execute("SELECT flake_timestamp(0, 'twitter')").fetchone()[0].year == 2010
     assert server.sql("TABLE made") == []
@@ -240,23 +240,23 @@ def test_a_thousand_connections_make_ids_or_get_an_error_at_once(servers):
 def test_flake_stats_shows_the_ledger_to_those_who_monitor(servers):
     server = servers("flake.node_id=1", "flake.node_count=4")
     server.sql("CREATE ROLE observer LOGIN IN ROLE pg_monitor; CREATE ROLE nobody LOGIN")
-    assert server.sql("SELECT ledger, node_id, sessions, issued FROM flake_stats") == [("open", 1, 0, 0)]
+    assert server.sql("SELECT ledger, node_id, sessions, issued FROM flake_stat") == [("open", 1, 0, 0)]
     server.restart()
-    assert server.sql("SELECT ledger, node_id, sessions, issued FROM flake_stats") == [("unused", None, 0, 0)]
+    assert server.sql("SELECT ledger, node_id, sessions, issued FROM flake_stat") == [("unused", None, 0, 0)]
     with server.connect() as db, server.connect() as other:
         began = server.value("SELECT clock_timestamp()")
         db.execute(MAKE, (1000,))
         other.execute(MAKE, (10,))
         view = """SELECT ledger, node_id, node_count, sessions, mark > %s, floor IS NULL, generation, lead < interval '1 s'
-                  FROM flake_stats"""
+                  FROM flake_stat"""
         with server.connect(user="observer") as observer:
             assert observer.execute(view, (began,)).fetchall() == [("open", 1, 4, 2, True, True, 0, True)]
     with server.connect() as db:
-        wait_until(lambda: db.execute("SELECT sessions FROM flake_stats").fetchone() == (0,))
-        assert db.execute("SELECT issued FROM flake_stats").fetchone() == (3030,)
+        wait_until(lambda: db.execute("SELECT sessions FROM flake_stat").fetchone() == (0,))
+        assert db.execute("SELECT issued FROM flake_stat").fetchone() == (3030,)
     with server.connect(user="nobody") as db:
         assert db.execute("SELECT flake_next('twitter') > 0").fetchone() == (True,)
-        for query in ["SELECT * FROM flake_stats", "SELECT flake_stats()", "SELECT flake_accept_clock()"]:
+        for query in ["SELECT * FROM flake_stat", "SELECT flake_stat()", "SELECT flake_accept_clock()"]:
             pytest.raises(psycopg.errors.InsufficientPrivilege, db.execute, query)
 
 

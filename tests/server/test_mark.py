@@ -170,7 +170,7 @@ def test_an_idle_server_writes_nothing(own_servers):
         for session in [db, other]:
             make(session, made)
         first = server.value("SELECT pg_current_wal_insert_lsn()")
-        look = "SELECT pg_current_wal_insert_lsn() FROM flake_stats"
+        look = "SELECT pg_current_wal_insert_lsn() FROM flake_stat"
         before = [db.execute(look).fetchone()[0] for _ in range(2)][1]
         for seconds in [3, 10, 20, 60]:
             server.set_clock(at(seconds))

@@ -133,7 +133,7 @@ def stuck_writer(server):
 
     def is_stuck():
         """Returns whether the granted time has ended and the session sleeps in a system call that PostgreSQL does not know."""
-        return server.value("SELECT mark < now() FROM flake_stats") and is_busy(server, db, "") and sleeps(db)
+        return server.value("SELECT mark < now() FROM flake_stat") and is_busy(server, db, "") and sleeps(db)
 
     writer = threading.Thread(target=make)
     with server.session() as db, contextlib.ExitStack() as after, stuck_disk(server):
@@ -151,14 +151,14 @@ def test_sessions_that_wait_for_a_stuck_disk_can_be_canceled(servers):
         for _ in range(3):
             with server.connect() as db, cancelled(db):
                 pytest.raises(psycopg.errors.QueryCanceled, db.execute, MAKE, (10,))
-        assert server.value("SELECT ledger FROM flake_stats") == "open"
+        assert server.value("SELECT ledger FROM flake_stat") == "open"
         assert writer.is_alive()
     server.sql(MAKE, 1)
 
 
 @pytest.mark.parametrize("call", ["flake_next('twitter')", "sno_next()", "flake_watermark()"])
 def test_a_session_canceled_at_its_first_id_is_counted_once(servers, call):
-    server, sessions = servers(), "SELECT sessions FROM flake_stats"
+    server, sessions = servers(), "SELECT sessions FROM flake_stat"
     with server.session() as db:
         with stuck_writer(server), server.session() as gone:
             for session in gone, db, db:

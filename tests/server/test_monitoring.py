@@ -61,7 +61,7 @@ def test_a_member_of_pg_monitor_reads_them(server):
         assert {check for _, check in checks} == {check for check, in server.sql("SELECT name FROM flake_check()")}
         assert set(checks.values()) == {1}
         assert read(db, "flake_watermark") == {("lag",): 0}
-        assert read(db, "flake_stats")["sessions",] == 1
+        assert read(db, "flake_stat")["sessions",] == 1
 
 
 def is_refused(db):
@@ -76,16 +76,16 @@ def test_the_values_that_alerts_are_about_change(server):
     with server.connect(user="monitor") as db, server.connect(user="app") as app:
         read(db, "flake_makes_ids")
         app.execute("BEGIN; SELECT flake_next('twitter')")
-        changes = read(db, "flake_stats")["clock_changes",]
+        changes = read(db, "flake_stat")["clock_changes",]
         server.set_clock("+1000")
         read(db, "flake_makes_ids")
-        assert read(db, "flake_stats")["clock_changes",] > changes
+        assert read(db, "flake_stat")["clock_changes",] > changes
         assert 990 < read(db, "flake_watermark")["lag",] < 1100, "although the session is of another role"
         app.execute("ROLLBACK")
         assert read(db, "flake_watermark")["lag",] == 0
         server.set_clock("-1000")
         assert read(db, "flake_makes_ids") == {("ok",): 1}
-        assert 1990 < read(db, "flake_stats")["lead",] < 2010
+        assert 1990 < read(db, "flake_stat")["lead",] < 2010
         assert read(db, "flake_check")["ok", "marks"] == 0
         server.set_clock("-100000")
         wait_until(lambda: is_refused(db))
@@ -103,7 +103,7 @@ def test_a_standby_is_well(server, own_servers):
     with standby.connect(user="monitor") as db:
         assert read(db, "flake_makes_ids") == {("ok",): 1}
         assert read(db, "flake_watermark") == {("lag",): 0}
-        assert all(read(db, "flake_check").values()) and read(db, "flake_stats")
+        assert all(read(db, "flake_check").values()) and read(db, "flake_stat")
 
 
 def test_alerts_are_about_what_is_read():

@@ -37,8 +37,8 @@ def made_by(server):
             calls[layout] = [f"flake_node({id}, '{layout}')" for id, in ids]
         for kind, call in SNOS.items():
             ids = db.execute(f"SELECT {call}::text FROM generate_series(1, 100) n").fetchall()
-            calls[kind] = [f"flake_node('{id}'::sno)" for id, in ids]
-        return calls, db.execute("SELECT node_id FROM flake_stats").fetchone()[0]
+            calls[kind] = [f"sno_node('{id}')" for id, in ids]
+        return calls, db.execute("SELECT node_id FROM flake_stat").fetchone()[0]
 
 
 def nodes_of(server, calls):
@@ -69,7 +69,7 @@ def server(servers):
 
 
 def counted(server):
-    return server.value("SELECT node_count FROM flake_stats")
+    return server.value("SELECT node_count FROM flake_stat")
 
 
 def test_asking_puts_nothing_in_force(server):
@@ -86,7 +86,7 @@ def test_asking_puts_nothing_in_force(server):
     with server.connect() as db:
         notices = []
         db.add_notice_handler(notices.append)
-        assert db.execute("SELECT flake_node(last_worker()), flake_node(sno_make('2026-01-01Z', 0, 65535))").fetchone() == (1, 1)
+        assert db.execute("SELECT flake_node(last_worker()), sno_node(sno_make('2026-01-01Z', 0, 65535))").fetchone() == (1, 1)
         assert notices == []
     assert counted(server) == 2
 
@@ -95,7 +95,7 @@ def test_what_a_client_sets_does_not_count(server):
     server.restart("flake.node_count=4")
     with server.connect(options="-c flake.node_count=2") as db:
         # This session has never seen the configuration.
-        for call in ["flake_node(last_worker())", "flake_node(sno_make('2026-01-01Z'))"]:
+        for call in ["flake_node(last_worker())", "sno_node(sno_make('2026-01-01Z'))"]:
             error = pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState, db.execute, f"SELECT {call}").value.diag
             assert error.message_primary == "number of this node is not known"
         assert counted(server) is None
@@ -156,9 +156,9 @@ def test_a_standby_has_its_own_number_of_nodes(servers):
         ids = primary.sql("SELECT flake_node(id) FROM flake_batch('twitter', 10) id")
         assert set(ids) == {(1,)}
         assert db.execute(f"SELECT flake_node({WORKER.format(300)}), flake_node({WORKER.format(1023)})").fetchone() == (1, 3)
-        assert db.execute("SELECT node_count FROM flake_stats").fetchone() == (None,)
+        assert db.execute("SELECT node_count FROM flake_stat").fetchone() == (None,)
         standby.promote()
-        assert db.execute("SELECT flake_node(flake_next('twitter')), flake_node(sno_next())").fetchone() == (3, 3)
+        assert db.execute("SELECT flake_node(flake_next('twitter')), sno_node(sno_next())").fetchone() == (3, 3)
         assert db.execute(f"SELECT flake_node({WORKER.format(300)})").fetchone() == (1,)
 
 

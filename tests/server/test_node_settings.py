@@ -13,7 +13,7 @@ from watermark import PARALLEL
 
 NODE_1_OF_2 = ["flake.node_id=1", "flake.node_count=2"]
 # The settings in force. Workers of a session's IDs could belong to another number by chance.
-NODE = "SELECT node_id, node_count FROM flake_stats"
+NODE = "SELECT node_id, node_count FROM flake_stat"
 WORKER = "SELECT (flake_decode(flake_next('twitter'))).worker"
 WORKERS = f"{WORKER} / 512 AS node"
 

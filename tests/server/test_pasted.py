@@ -20,7 +20,7 @@ UNORDERED = ["uniqueid", "seata"]
 FOR_SNO = [
     (r"flake_next\('twitter'\)", "sno_next()"),
     (r"flake_min\(flake_watermark\(\), 'twitter'\)", "sno_min(flake_watermark())"),
-    (r"flake_cover\((.*?), 'twitter'\)", r"flake_cover(\1::sno)"),
+    (r"flake_cover\((.*?), 'twitter'\)", r"sno_cover(\1)"),
     (r"flake_node\(id, 'twitter'\)", "flake_node(id)"),
     (r"\b(id|last|position|upto|low|high) bigint\b", r"\1 sno"),
     (r"flake_timestamp\((.*), 'twitter'\)", r"sno_timestamp(\1)"),

@@ -38,7 +38,7 @@ METHODS = ["seqscan", "indexscan", "indexonlyscan", "bitmapscan", "hashjoin", "m
 # The types of the parameters.
 TYPES = ["tstzrange", "text", "timestamptz", "sno"]
 # The plans of a run must contain these; otherwise it has tested too little.
-SHOWN = ["Index Scan", "Bitmap", "Seq Scan", "Gather", "InitPlan", "SubPlan", "flake_plan_first($", "sno_plan_first(",
+SHOWN = ["Index Scan", "Bitmap", "Seq Scan", "Gather", "InitPlan", "SubPlan", "flake_plan.first($", "flake_plan.first(",
          "flake_during(", "Subplans Removed", "Join", "Nested Loop", "Parallel "]  # fmt: skip
 
 

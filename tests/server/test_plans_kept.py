@@ -9,17 +9,15 @@ FILTERS = {
     "flake_timestamp": "flake_timestamp(id) >= '2026-01-01Z'", "flake_during": "flake_during(id, '[2026-01-01Z,infinity)')",
     "sno_timestamp": "sno_timestamp(sno) >= '2026-01-01Z'", "sno_during": "sno_during(sno, '[2026-01-01Z,infinity)')",
 }  # fmt: skip
-# Filters with the functions that make their ranges.
+# Filters with the functions that make their ranges, which one of snos has the same name for.
 ENDS = {
-    "flake_plan_since": "flake_timestamp(id) >= {}", "flake_plan_after": "flake_timestamp(id) > {}",
-    "flake_plan_until": "flake_timestamp(id) <= {}", "flake_plan_before": "flake_timestamp(id) < {}",
-    "flake_plan_first": "flake_during(id, tstzrange({}, 'infinity'))",
-    "flake_plan_last": "flake_during(id, tstzrange('-infinity', {}))",
-    "flake_plan_instant": "flake_timestamp(id) >= {}::timestamp",
-    "sno_plan_since": "sno_timestamp(sno) >= {}", "sno_plan_after": "sno_timestamp(sno) > {}",
-    "sno_plan_until": "sno_timestamp(sno) <= {}", "sno_plan_before": "sno_timestamp(sno) < {}",
-    "sno_plan_first": "sno_during(sno, tstzrange({}, 'infinity'))",
-    "sno_plan_last": "sno_during(sno, tstzrange('-infinity', {}))",
+    "since": "flake_timestamp(id) >= {}", "after": "flake_timestamp(id) > {}",
+    "until": "flake_timestamp(id) <= {}", "before": "flake_timestamp(id) < {}",
+    "first": "flake_during(id, tstzrange({}, 'infinity'))", "last": "flake_during(id, tstzrange('-infinity', {}))",
+    "instant": "flake_timestamp(id) >= {}::timestamp",
+    "since of snos": "sno_timestamp(sno) >= {}", "after of snos": "sno_timestamp(sno) > {}",
+    "until of snos": "sno_timestamp(sno) <= {}", "before of snos": "sno_timestamp(sno) < {}",
+    "first of snos": "sno_during(sno, tstzrange({}, 'infinity'))", "last of snos": "sno_during(sno, tstzrange('-infinity', {}))",
 }  # fmt: skip
 instants = pytest.mark.parametrize("instant", ["'2026-02-01Z'::timestamptz", "('2026-02-01Z'::timestamptz + (now() - now()))"],
                                    ids=["constant", "stable"])  # fmt: skip
@@ -27,9 +25,9 @@ FORMS = ["written", "inlined", "inlined twice", "a view"]
 # CREATE OR REPLACE needs the same arguments and defaults.
 SIGNATURES = """
     SELECT p.oid::regprocedure,
-           format('%%I(%%s) RETURNS %%s', proname, pg_get_function_arguments(p.oid), pg_get_function_result(p.oid))
+           format('%%s.%%I(%%s) RETURNS %%s', pronamespace::regnamespace, proname, pg_get_function_arguments(p.oid), pg_get_function_result(p.oid))
     FROM pg_proc p JOIN pg_depend d ON d.objid = p.oid AND d.classid = 'pg_proc'::regclass AND d.deptype = 'e'
-    WHERE proname = %s"""
+    WHERE proname = %s AND (prorettype = 'sno'::regtype) = %s"""
 
 
 @pytest.fixture(scope="module")
@@ -76,7 +74,9 @@ def forget(db):
 
 
 def functions(db, name):
-    found = db.execute(SIGNATURES, (name,)).fetchall()
+    """Returns the functions with a name of FILTERS or ENDS."""
+    end, _, of_snos = name.partition(" ")
+    found = db.execute(SIGNATURES, (end, bool(of_snos))).fetchall()
     assert found
     return found
 
@@ -124,9 +124,9 @@ def test_a_kept_plan_notices_that_a_role_may_not_call_an_end(db, name, form, ins
 def test_a_kept_plan_notices_a_replaced_end(db, name, instant):
     """The kept plan had only the result of the old function. The new plan has the new function, which makes an empty range."""
     assert keep(db, ENDS[name].format(instant))[0] > 0
-    least, most = ("sno '2222222222222222'", "sno 'xxxxxxxxxxxxxxxx'") if name.startswith("sno") else (0, 2**63 - 1)
+    least, most = ("sno '2222222222222222'", "sno 'xxxxxxxxxxxxxxxx'") if name.endswith("snos") else (0, 2**63 - 1)
     values = {"instant": "timestamptz 'infinity'", "until": least, "before": least, "last": least}
-    value = values.get(name.rpartition("_")[2], most)
+    value = values.get(name.partition(" ")[0], most)
     for _, signature in functions(db, name):
         db.execute(f"CREATE OR REPLACE FUNCTION {signature} IMMUTABLE LANGUAGE sql AS $$ SELECT {value} $$")
     assert db.execute("EXECUTE kept").fetchone() == (0,)

@@ -13,6 +13,7 @@ PUBLIC = {
     "view": {"SELECT"},
     "sequence": set(),
     "schema": set(),
+    "schema flake_plan": {"USAGE"},
     "type": {"USAGE"},
     "foreign-data wrapper": {"USAGE"},
 }
@@ -35,8 +36,8 @@ CALLS = """
     SELECT count(*) FROM flake_check()                                    yes yes yes yes yes yes
     SELECT last_value FROM flake_internal.flake_mark                      -   -   -   -   -   yes
     SELECT last_value FROM flake_internal.flake_mark_until                -   -   -   -   -   yes
-    SELECT count(*) FROM flake_stats                                      -   -   yes -   -   yes
-    SELECT count(*) FROM flake_stats()                                    -   -   yes -   -   yes
+    SELECT count(*) FROM flake_stat                                      -   -   yes -   -   yes
+    SELECT count(*) FROM flake_stat()                                    -   -   yes -   -   yes
     SELECT flake_create_layout('new', '{"like": "twitter"}')              -   -   -   yes yes yes
     SELECT flake_drop_layout('old')                                       -   -   -   yes yes yes
     COMMENT ON SERVER old IS 'ours'                                       -   -   -   yes yes yes
@@ -50,7 +51,7 @@ CALLS = """
     SELECT flake_accept_turn()                                            -   -   -   -   -   yes
     SELECT flake_internal.flake_record_mark()                             -   -   -   -   -   yes
     SELECT flake_start_above(1, 'twitter')                                -   -   -   -   -   yes
-    SELECT flake_start_above(sno_min('2020-01-01'))                       -   -   -   -   -   yes
+    SELECT sno_start_above(sno_min('2020-01-01'))                       -   -   -   -   -   yes
     SELECT nextval('flake_internal.flake_mark')                           -   -   -   -   -   yes
     SELECT setval('flake_internal.flake_mark', 1)                         -   -   -   -   -   yes
     ALTER SEQUENCE flake_internal.flake_mark RESTART                      -   -   -   -   -   yes
@@ -131,7 +132,7 @@ def test_each_role_may_call_what_the_tables_say(server, role, database):
 
 
 @pytest.mark.parametrize(("role", "call"), [
-    ("keeper", "SELECT flake_create_layout('new', '{\"like\": \"si\"}')"), ("pg_monitor", "SELECT FROM flake_stats"),
+    ("keeper", "SELECT flake_create_layout('new', '{\"like\": \"si\"}')"), ("pg_monitor", "SELECT FROM flake_stat"),
 ])  # fmt: skip
 def test_members_who_do_not_inherit_set_the_role(server, role, call):
     with server.connect(dbname="kept", user="substitute", autocommit=False) as db:
@@ -145,7 +146,8 @@ def test_members_who_do_not_inherit_set_the_role(server, role, call):
 
 def wrongly_granted(objects):
     """Returns the objects on which PUBLIC has wrong privileges. Row types have the privileges of their relation."""
-    return [row for row in objects if row[1] in PUBLIC and set(row[2]) != PUBLIC[row[1]]]
+    return [(name, kind, granted) for name, kind, granted in objects
+            if kind in PUBLIC and set(granted) != PUBLIC.get(name, PUBLIC[kind])]  # fmt: skip
 
 
 def test_public_may_do_what_the_tables_say(server):
@@ -163,7 +165,7 @@ def test_the_error_messages_say_who_may_call(server):
             ("flake_create_layout('a', '{}')", f"{owner} flake_create_layout", 'role "keeper"'),
             ("flake_drop_layout('old')", f"{owner} flake_drop_layout", 'role "keeper"'),
             ("flake_accept_clock()", "must be superuser to call flake_accept_clock", "all databases"),
-            ("flake_stats()", "permission denied for flake_stats", "pg_monitor"),
+            ("flake_stat()", "permission denied for flake_stat", "pg_monitor"),
         ]:  # fmt: skip
             error = pytest.raises(psycopg.errors.InsufficientPrivilege, db.execute, f"SELECT {call}").value.diag
             assert error.message_primary == message
@@ -281,7 +283,7 @@ def test_a_role_that_may_set_the_sequence_moves_no_mark(own_servers):
     set_by_app("(extract(epoch FROM clock_timestamp() + interval '50 min') * 1000000)::bigint")
     server.restart(mode="immediate", while_stopped=file.unlink)
     assert last < server.value("SELECT flake_next('twitter')")
-    assert server.value("SELECT lead < interval '5 s' FROM flake_stats")
+    assert server.value("SELECT lead < interval '5 s' FROM flake_stat")
     # and all of it, so it repeats no ID while the clock is behind.
     last = server.value("SELECT flake_next('twitter')")
     set_by_app(1)

@@ -61,7 +61,7 @@ OTHERS = [
     "INSERT INTO ids SELECT FROM generate_series(1, 300)",
     "INSERT INTO ids SELECT flake_batch('twitter', 300)",
     "INSERT INTO snos SELECT sno_next() FROM generate_series(1, 300)",
-    "PERFORM count(*) FROM flake_layouts, flake_keys, flake_stats, flake_open_transactions",
+    "PERFORM count(*) FROM flake_layouts, flake_keys, flake_stat, flake_open_transactions",
     "PERFORM * FROM flake_take(NULL::ids, 'positions', 'mailer', 10)",
     "PERFORM flake_create_layout('new', '{\"like\": \"si\"}'), flake_drop_layout('new')",
 ]  # fmt: skip

@@ -64,7 +64,7 @@ def test_nodes_divide_the_partitions(servers):
         with server.connect() as db:
             automatic, = db.execute("SELECT sno_partition(sno_next())").fetchone()
             assert (automatic - 32768) // 16384 == node
-            assert db.execute("SELECT sno_sequence(sno_next(0, 9))").fetchone()[0] // 32768 == node
+            assert db.execute("SELECT (sno_fields(sno_next(0, 9))).sequence").fetchone()[0] // 32768 == node
 
 
 def ids(db, count, *arguments):

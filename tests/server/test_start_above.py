@@ -60,9 +60,9 @@ def test_sessions_leave_what_they_have_taken(own_servers, ids, is_above):
 
 def test_nothing_happens_where_ids_are_above_already(server):
     server.sql("SELECT flake_next('twitter')")
-    before = server.sql("SELECT floor, generation FROM flake_stats")
+    before = server.sql("SELECT floor, generation FROM flake_stat")
     assert above(server, "flake_make('2020-01-01', '{}')") <= server.value("SELECT clock_timestamp()")
-    assert server.sql("SELECT floor, generation FROM flake_stats") == before
+    assert server.sql("SELECT floor, generation FROM flake_stat") == before
     server.sql("SELECT flake_next('twitter')")
 
 
@@ -80,7 +80,7 @@ def test_an_instant_far_ahead_needs_force(server):
     server.restart(while_stopped=(server.dir / "data" / "flake.mark").unlink)
     for layout in ["twitter", "si"]:
         assert server.value(f"SELECT flake_timestamp(flake_next('{layout}'), '{layout}') > flake_timestamp({id})")
-    assert 3500 < server.value("SELECT extract(epoch FROM lead)::float FROM flake_stats") < 3700
+    assert 3500 < server.value("SELECT extract(epoch FROM lead)::float FROM flake_stat") < 3700
 
 
 def test_ids_are_above_a_dump_restored_where_the_clock_is_behind(server):
@@ -95,16 +95,16 @@ def test_ids_are_above_a_dump_restored_where_the_clock_is_behind(server):
 
 def test_snos_start_above_too(server):
     id = server.value("SELECT sno_max(clock_timestamp() + interval '2 s')")
-    server.value("SELECT flake_start_above(%s::sno)", id)
+    server.value("SELECT sno_start_above(%s)", id)
     assert server.value("SELECT sno_next() > %s::sno", id)
     with pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState):
-        server.sql("SELECT flake_start_above(sno_max(clock_timestamp() + interval '1 day'))")
+        server.sql("SELECT sno_start_above(sno_max(clock_timestamp() + interval '1 day'))")
 
 
 def test_only_superusers_may_call_it(server):
     server.sql("CREATE ROLE nobody LOGIN")
     with server.connect(user="nobody") as db:
-        for call in ["flake_start_above(1, 'twitter')", "flake_start_above(sno_min(now()))"]:
+        for call in ["flake_start_above(1, 'twitter')", "sno_start_above(sno_min(now()))"]:
             error = pytest.raises(psycopg.errors.InsufficientPrivilege, db.execute, f"SELECT {call}").value.diag
             assert error.message_primary == "must be superuser to call flake_start_above"
 

@@ -82,7 +82,7 @@ OTHERS = [
     "SELECT octet_length(sno_in(textout({text}))::text)",
     f"SELECT {VALIDATOR}" "(ARRAY['definition=' || left(({jsonb})::text, 1000000)], 'pg_foreign_server'::regclass)",
     "SELECT count(*) FROM flake_take(NULL::pg_class, ({oid})::oid, ({text})::text, ({integer})::integer)",
-    "SELECT count(*) FROM flake_layouts", "SELECT count(*) FROM flake_check()", "SELECT count(*) FROM flake_stats",
+    "SELECT count(*) FROM flake_layouts", "SELECT count(*) FROM flake_check()", "SELECT count(*) FROM flake_stat",
     "SELECT flake_timestamp({bigint}, {text}), flake_timestamp({bigint}, {text})",
 ]  # fmt: skip
 

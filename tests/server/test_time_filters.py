@@ -81,33 +81,33 @@ SHAPES = {
     "equal": (f"SELECT * FROM ids WHERE flake_timestamp(id) = {DAY}", r"\(\(id >= '\d+'::bigint\) AND \(id <= '\d+'::bigint\)\)"),
     "in": (f"SELECT * FROM ids WHERE flake_timestamp(id) IN ({DAY})", r"\(\(id >= '\d+'::bigint\) AND \(id <= '\d+'::bigint\)\)"),
     "now": ("SELECT * FROM ids WHERE flake_timestamp(id) >= now() - interval '1 day'",
-            r"\(id >= flake_plan_since\(\(now\(\) - '1 day'::interval\), 'twitter'::text\)\)"),
+            r"\(id >= flake_plan.since\(\(now\(\) - '1 day'::interval\), 'twitter'::text\)\)"),
     "sub-query": ("SELECT * FROM ids WHERE flake_timestamp(id) > (SELECT max(at) - interval '1 h' FROM moments)",
-                  r"\(id >= flake_plan_after\(\$0, 'twitter'::text\)\)|"
-                  r"\(id >= flake_plan_after\(\(InitPlan (?:1|expr_1)\)\.col1, 'twitter'::text\)\)"),
-    "view": ("SELECT * FROM orders WHERE created_at > now() - interval '1 day'", r"\(id >= flake_plan_after\(\(now\(\) - "),
+                  r"\(id >= flake_plan.after\(\$0, 'twitter'::text\)\)|"
+                  r"\(id >= flake_plan.after\(\(InitPlan (?:1|expr_1)\)\.col1, 'twitter'::text\)\)"),
+    "view": ("SELECT * FROM orders WHERE created_at > now() - interval '1 day'", r"\(id >= flake_plan.after\(\(now\(\) - "),
     "join": ("SELECT * FROM moments m JOIN ids ON flake_timestamp(ids.id) >= m.at AND flake_timestamp(ids.id) < m.at + "
              "interval '1 h' "
-             "WHERE m.n = 3", r"\(\(id >= flake_plan_since\(m.at, 'twitter'::text\)\) AND \(id <= flake_plan_before\("),
+             "WHERE m.n = 3", r"\(\(id >= flake_plan.since\(m.at, 'twitter'::text\)\) AND \(id <= flake_plan.before\("),
     "left join": (f"SELECT m.n, o.id FROM moments m LEFT JOIN orders o ON o.created_at < m.at AND o.created_at >= {DAY} "
                   f"WHERE m.n < 3",
-                  r"\(\(id <= flake_plan_before\(m.at, 'twitter'::text\)\) AND \(id >= '20\d+'::bigint\)\)"),
+                  r"\(\(id <= flake_plan.before\(m.at, 'twitter'::text\)\) AND \(id >= '20\d+'::bigint\)\)"),
     "condition of an outer join": (
         f"SELECT m.n FROM moments m LEFT JOIN moments k ON k.n = m.n LEFT JOIN ids ON ids.n = k.n AND "
         f"flake_timestamp(ids.id) >= {DAY}",
         r"\(id >= '20\d+'::bigint\)"),
     "exists": ("SELECT n FROM moments m WHERE EXISTS (SELECT FROM ids WHERE flake_timestamp(id) > m.at)", r"\(id >= "
-                                                            r"flake_plan_after\(m.at, "),
+                                                            r"flake_plan.after\(m.at, "),
     "in a sub-query": (f"SELECT n FROM moments WHERE n IN (SELECT n FROM orders WHERE created_at >= {DAY})", r"\(id >= "
                                                             r"'20\d+'::bigint\)"),
     "update": (f"UPDATE ids SET n = 0 WHERE flake_timestamp(id) >= {DAY}", r"\(id >= '20\d+'::bigint\)"),
     "update of a view": (f"UPDATE orders SET n = 0 WHERE created_at >= {DAY}", r"\(id >= '20\d+'::bigint\)"),
     "delete": ("DELETE FROM ids WHERE flake_timestamp(id) < now() - interval '90 days'",
-               r"\(\(id <= flake_plan_before\(\(now\(\) - '90 days'::interval\), 'twitter'::text\)\) AND "
+               r"\(\(id <= flake_plan.before\(\(now\(\) - '90 days'::interval\), 'twitter'::text\)\) AND "
                r"\(id >= '0'::bigint\)\)"),
     "merge": ("MERGE INTO ids USING moments m ON flake_timestamp(ids.id) = m.at AND flake_timestamp(ids.id) >= now() - "
               "interval '1 h' "
-              "WHEN MATCHED THEN DELETE", r"\(id >= flake_plan_since\(\(now\(\) - "),
+              "WHEN MATCHED THEN DELETE", r"\(id >= flake_plan.since\(\(now\(\) - "),
     "grouping sets": (f"SELECT created_at, n % 2, count(*) FROM orders WHERE created_at >= {DAY} GROUP BY GROUPING SETS (1, 2)",
                       r"\(id >= '20\d+'::bigint\)"),
     "rollup of what is filtered": (f"SELECT created_at, count(*) FROM orders WHERE created_at >= {DAY} GROUP BY ROLLUP "
@@ -115,12 +115,12 @@ SHAPES = {
                                    r"\(id >= '20\d+'::bigint\)"),
     "domain": (f"SELECT * FROM domained WHERE flake_timestamp(id) >= {DAY}", r"\(\(?id\)?(::bigint)? >= '20\d+'::bigint\)"),
     "naive timestamp": ("SELECT * FROM orders WHERE created_at >= '2026-01-19'::timestamp",
-                        r"\(id >= flake_plan_since\(flake_plan_instant\('2026-01-19 00:00:00'::timestamp without time zone\), "
+                        r"\(id >= flake_plan.since\(flake_plan.instant\('2026-01-19 00:00:00'::timestamp without time zone\), "
                         r"'twitter'::text\)\)"),
     "date": ("SELECT * FROM orders WHERE created_at < '2026-01-19'::date",
-             r"\(\(id <= flake_plan_before\(flake_plan_instant\('2026-01-19'::date\), 'twitter'::text\)\) AND "
+             r"\(\(id <= flake_plan.before\(flake_plan.instant\('2026-01-19'::date\), 'twitter'::text\)\) AND "
              r"\(id >= '0'::bigint\)\)"),
-    "date beyond timestamptz": ("SELECT * FROM orders WHERE created_at < '5874897-12-31'::date", r"\(id <= flake_plan_before\("),
+    "date beyond timestamptz": ("SELECT * FROM orders WHERE created_at < '5874897-12-31'::date", r"\(id <= flake_plan.before\("),
     "computed field": (f"SELECT o.n FROM ids o WHERE o.created_at >= {DAY}", r"\(id >= '20\d+'::bigint\)"),
     "converted table": (f"SELECT * FROM readable WHERE created_at < {DAY}",
                         r"\(id <= '20\d+'::bigint\) AND \(id >= ('?1000000'?|'0')(::bigint)?\)"),
@@ -129,12 +129,12 @@ SHAPES = {
                                                             r"'20\d+'::bigint\)"),
     "sno": (f"SELECT * FROM snos WHERE sno_timestamp(id) < {DAY}", r"\(id <= '\w{16}'::sno\)"),
     "sno by now": ("SELECT * FROM snos WHERE sno_timestamp(id) >= now() - interval '1 day'",
-                   r"\(id >= sno_plan_since\(\(now\(\) - "),
+                   r"\(id >= flake_plan.since\(\(now\(\) - "),
     "custom layout": (f"SELECT * FROM mine WHERE flake_timestamp(id, 'mine') >= {DAY}",
                       r"\(\(id >= '\d+'::bigint\) AND \(id <= '9007199254740991'::bigint\)\)"),
     "lateral": ("SELECT m.n, l.id FROM moments m, LATERAL (SELECT id FROM ids WHERE flake_timestamp(id) >= m.at ORDER BY id "
                 "LIMIT 1) l",
-                r"\(id >= flake_plan_since\(m.at, "),
+                r"\(id >= flake_plan.since\(m.at, "),
     "with other conditions": (f"SELECT * FROM ids WHERE n > 5 AND (n < 9 OR n > 50) AND flake_timestamp(id) >= {DAY}",
                               r"\(id >= '20\d+'::bigint\)"),
     "barrier view": (f"SELECT * FROM barred WHERE created_at >= {DAY}", r"\(id >= '20\d+'::bigint\)"),
@@ -161,13 +161,13 @@ def test_a_filter_is_a_range_in_a_sessions_first_statement(server, shape):
 def test_a_parameter_of_a_generic_plan_is_a_range(server, table, condition, parameter):
     prepare = f"PREPARE query({parameter}) AS SELECT * FROM {table} WHERE {condition}"
     plan = first_plan(server, f"EXECUTE query({DAY})", prepare, options=OPTIONS + " -c plan_cache_mode=force_generic_plan")
-    instant = r"\$1" if parameter == "timestamptz" else r"flake_plan_instant\(\$1\)"
-    assert re.search(rf"Index Cond: \(id >= (flake|sno)_plan_since\({instant}", plan), plan
+    instant = r"\$1" if parameter == "timestamptz" else r"flake_plan.instant\(\$1\)"
+    assert re.search(rf"Index Cond: \(id >= flake_plan.since\({instant}", plan), plan
 
 
 def test_a_correlated_filter_is_a_range(server):
     plan = first_plan(server, "SELECT n, (SELECT count(*) FROM ids WHERE flake_timestamp(id) >= m.at) FROM moments m")
-    assert re.search(r"Index Cond: \(id >= flake_plan_since\(m\.at, ", plan), plan
+    assert re.search(r"Index Cond: \(id >= flake_plan.since\(m\.at, ", plan), plan
 
 
 @pytest.mark.parametrize("condition, partitions", [
@@ -289,7 +289,7 @@ def test_filters_that_a_range_would_change_stay_filters(server, shape):
     with server.connect(options="-c timezone=UTC") as db:
         plan = "\n".join(line for line, in db.execute(f"EXPLAIN (COSTS OFF, VERBOSE) {queries[0]}"))
         rows = [sorted(db.execute(query).fetchall()) for query in queries]
-    assert "flake_timestamp(" in plan and "flake_plan_since" not in plan, plan
+    assert "flake_timestamp(" in plan and "flake_plan.since" not in plan, plan
     assert rows[0] == rows[1]
     assert rows[0] or shape in ("date of it", "date_trunc", "any", "equal to a column")
 
@@ -317,7 +317,7 @@ def test_many_filters_are_planned_fast(server, sides):
     """Each filter may close the range of every other one. Processor time is measured, because the planner also needs time for
     the ranges."""
     written = ["flake_timestamp({key}) {operator} now() - interval '{n} s'",
-               "{key} {operator} flake_plan_{end}(now() - interval '{n} s', 'twitter')"]  # fmt: skip
+               "{key} {operator} flake_plan.{end}(now() - interval '{n} s', 'twitter')"]  # fmt: skip
     with server.connect(options="-c jit=off") as db:
         db.execute("CREATE TEMP TABLE two (a bigint, b bigint); SELECT flake_timestamp(1)")
         took = []
@@ -327,7 +327,7 @@ def test_many_filters_are_planned_fast(server, sides):
             before = processor_seconds(db)
             for _ in range(3):
                 text = "".join(line for line, in db.execute(f"EXPLAIN SELECT FROM two WHERE {' AND '.join(conditions)}"))
-            assert "flake_plan_since(" in text and "flake_timestamp(" not in text
+            assert "flake_plan.since(" in text and "flake_timestamp(" not in text
             took.append(processor_seconds(db) - before)
     print(took)
     assert took[0] < 6 * took[1], took

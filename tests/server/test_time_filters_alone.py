@@ -32,7 +32,7 @@ def plan(db, query):
 
 def is_range(db, query):
     text = plan(db, query)
-    assert ("flake_timestamp(" in text) != ("(id >= '20" in text or "(id <= '20" in text or "flake_plan_since(" in text), text
+    assert ("flake_timestamp(" in text) != ("(id >= '20" in text or "(id <= '20" in text or "flake_plan.since(" in text), text
     return "flake_timestamp(" not in text
 
 
@@ -207,7 +207,7 @@ def test_functions_of_others_stay_filters(server, db):
     db.execute("CREATE SCHEMA other")
     for more in "LANGUAGE sql IMMUTABLE AS 'SELECT now()'", "LANGUAGE plpgsql STABLE AS 'BEGIN RETURN now(); END'":
         db.execute(f"CREATE OR REPLACE FUNCTION other.flake_timestamp(bigint) RETURNS timestamptz {more}")
-        assert "flake_plan_since" not in plan(db, query.format("other.")) and "Index Cond" not in plan(db, query.format("other."))
+        assert "flake_plan.since" not in plan(db, query.format("other.")) and "Index Cond" not in plan(db, query.format("other."))
     assert is_range(db, query.format(""))
     # The function is in flake's schema, and has another support function.
     db.execute("""
@@ -223,7 +223,7 @@ def test_functions_of_others_stay_filters(server, db):
 def test_a_role_that_may_not_call_the_ends_gets_the_filter(db):
     db.execute("CREATE ROLE caller; GRANT SELECT ON ids TO caller")
     query = "SELECT count(*) FROM ids WHERE flake_timestamp(id) >= now() - interval '1 day'"
-    for function, is_allowed in [("flake_timestamp", False), ("flake_plan_since", True)]:
+    for function, is_allowed in [("flake_timestamp", False), ("flake_plan.since", True)]:
         with db.transaction(force_rollback=True):
             db.execute(f"REVOKE EXECUTE ON FUNCTION {function} FROM PUBLIC; SET LOCAL ROLE caller")
             if is_allowed:
@@ -241,7 +241,7 @@ def test_kept_plans_notice_changed_functions(db):
     db.execute("CREATE ROLE caller; GRANT SELECT ON ids TO caller")
     db.execute(f"PREPARE kept AS SELECT * FROM ids WHERE flake_timestamp(id) >= {DAY}")
     assert is_range(db, "EXECUTE kept")
-    db.execute("REVOKE EXECUTE ON FUNCTION flake_plan_since FROM PUBLIC; SET LOCAL ROLE caller")
+    db.execute("REVOKE EXECUTE ON FUNCTION flake_plan.since FROM PUBLIC; SET LOCAL ROLE caller")
     assert not is_range(db, "EXECUTE kept")
     db.execute("DEALLOCATE kept")
 
@@ -268,7 +268,7 @@ def test_foreign_tables_get_no_call_of_an_end(server, db, table):
         text = plan(db, f"SELECT count(*) FROM (SELECT id FROM {table} WHERE flake_timestamp(id) >= {instant} OFFSET 0) s")
         text = "\n".join(line for line, in db.execute(
             f"EXPLAIN (VERBOSE, COSTS OFF) SELECT id FROM {table} WHERE flake_timestamp(id) >= {instant}"))  # fmt: skip
-        assert ("flake_timestamp(" not in text) == is_sent_as_ids and "flake_plan_since" not in text, text
+        assert ("flake_timestamp(" not in text) == is_sent_as_ids and "flake_plan.since" not in text, text
         if is_sent_as_ids:
             assert "WHERE ((id >= " in text
 

@@ -87,7 +87,7 @@ def test_filters_of_query_builders_are_ranges(server, library, program, is_aware
     plan = plan_of(server, sys.executable, "-c", f"AWARE = {is_aware}\n{program}", **environment)
     assert "Index Cond: (id >= " in plan and "flake_timestamp" not in plan.partition("\n")[2], plan
     # A time without a zone is in the session's time zone.
-    assert ("flake_plan_instant(" in plan) != is_aware, plan
+    assert ("flake_plan.instant(" in plan) != is_aware, plan
 
 
 def test_a_filter_of_node_postgres_is_a_range(server):

@@ -19,8 +19,8 @@ METHODS = ["seqscan", "indexscan", "bitmapscan", "indexonlyscan", "nestloop", "h
 INSTANTS = """SELECT coalesce(quote_literal(at), 'NULL') FROM at_{}
               WHERE at IS NULL OR NOT isfinite(at) OR at BETWEEN '1900-01-01Z' AND '9999-01-01Z'"""
 # The plans of a run must contain these; otherwise it has tested too little.
-SHOWN = ["flake_plan_since(", "flake_plan_after(", "flake_plan_until(", "flake_plan_before(", "flake_plan_instant(",
-         "sno_plan_since(", "sno_plan_after(", "sno_plan_until(", "sno_plan_before(",
+SHOWN = ["flake_plan.since(", "flake_plan.after(", "flake_plan.until(", "flake_plan.before(", "flake_plan.instant(",
+         "flake_plan.since(", "flake_plan.after(", "flake_plan.until(", "flake_plan.before(",
          "$1", "Index Cond", "One-Time Filter: false", "Filter", "Join", "BitmapOr", "Update", "Delete", "Merge on k_",
          "Left Join"]  # fmt: skip
 

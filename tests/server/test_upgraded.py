@@ -46,7 +46,7 @@ def use(db, made):
         db.execute(f"INSERT INTO {table} SELECT FROM generate_series(1, 100)")
     made.make(db, 100)
     db.execute("REFRESH MATERIALIZED VIEW parts")
-    db.execute("INSERT INTO whole SELECT flake_decode(flake_next('twitter')), flake_decode(sno_next())")
+    db.execute("INSERT INTO whole SELECT flake_decode(flake_next('twitter')), sno_fields(sno_next())")
     counts = "SELECT (SELECT count(*) FROM parts) = (SELECT count(*) FROM aaa), newest() = (SELECT max(id) FROM aaa)"
     assert db.execute(counts).fetchone() == (True, True)
     assert db.execute("SELECT count(*) FROM flake_open_transactions").fetchone() == (0,)

@@ -83,7 +83,7 @@ def test_ids_continue_at_once_after_sessions_of_another_version(server):
         make(db, made)
         with another_version(server), server.session() as other:
             assert attempt(other, Made()) == list(KINDS)
-            assert server.value("SELECT sessions FROM flake_stats") is None
+            assert server.value("SELECT sessions FROM flake_stat") is None
     server.restart()
     # The next tick of base64id.
     server.set_clock(at(1.01))

@@ -44,9 +44,9 @@ def test_ids_from_before_a_restart_are_refused(server, mode):
     with server.connect() as db:
         for id, type in zip(ids, ["bigint", "sno"], strict=True):
             with pytest.raises(TOO_LATE, match="below a watermark"):
-                db.execute(f"SELECT flake_cover('{id}'::{type})")
+                db.execute(f"SELECT {'sno' if type == 'sno' else 'flake'}_cover('{id}')")
         # IDs that are made from now on can be covered.
-        db.execute("SELECT flake_cover(flake_next('twitter')), flake_cover(sno_next())")
+        db.execute("SELECT flake_cover(flake_next('twitter')), sno_cover(sno_next())")
 
 
 @MODES

@@ -31,7 +31,7 @@ FROM (VALUES
     ('[1999-01-01Z,2010-11-04 01:42:54.657Z]'), ('[2080-07-10 17:30:30.208999Z,2100-01-01Z)'), ('[2080-07-10 17:30:30.209Z,2100-01-01Z)'),
     ('[4714-11-24 00:00:00Z BC,294276-12-31 23:59:59.999999Z]')) v (span);
 SELECT flake_during(1, NULL), flake_during(NULL, '[2026-01-02Z,2026-01-03Z)'), flake_during(1, '[2026-01-02Z,2026-01-03Z)', NULL);
-SELECT flake_plan_first('empty'), flake_plan_last('empty');
+SELECT flake_plan.first('empty'), flake_plan.last('empty');
 
 -- Layouts that turn negative: an open end means up to the turn; test_errors.py has what is beyond it.
 SELECT name, sortable_until FROM flake_layouts WHERE sortable_until < ends_at ORDER BY name;

@@ -6,19 +6,19 @@ SET enable_seqscan = off;
 SET enable_bitmapscan = off;
 
 -- The IDs on one side of an instant: at a tick's start, within it, and at the ends of the layout.
-SELECT at, flake_plan_since(at), flake_plan_after(at), flake_plan_until(at), flake_plan_before(at)
+SELECT at, flake_plan.since(at), flake_plan.after(at), flake_plan.until(at), flake_plan.before(at)
 FROM (VALUES ('2026-01-01Z'::timestamptz), ('2026-01-01 00:00:00.000001Z'), ('-infinity'), ('2010-11-04 01:42:54.656999Z'),
              ('2010-11-04 01:42:54.657Z'), ('2080-07-10 17:30:30.208Z'), ('2080-07-10 17:30:30.208001Z'), ('infinity')) v (at);
-SELECT at, sno_plan_since(at), sno_plan_after(at), sno_plan_until(at), sno_plan_before(at)
+SELECT at, flake_plan.since(at), flake_plan.after(at), flake_plan.until(at), flake_plan.before(at)
 FROM (VALUES ('2026-01-01Z'::timestamptz), ('2026-01-01 00:00:00.000001Z'), ('-infinity'), ('2010-01-01Z'),
              ('2079-09-07 15:47:35.548Z'), ('infinity')) v (at);
 -- If IDs turn negative, a range ends at the turn.
-SELECT flake_plan_since('2084-09-06 15:47:35.551Z', 'discord'), flake_plan_since('2084-09-06 15:47:35.552Z', 'discord'),
-       flake_plan_before('2090-01-01Z', 'discord');
-SELECT flake_plan_instant('2026-01-01 12:00'::timestamp), flake_plan_instant('2026-01-01'::date), flake_plan_instant('infinity'::date),
-       flake_plan_instant('-infinity'::timestamp), flake_plan_instant('5874897-12-31'::date), flake_plan_instant('4714-11-24 BC'::date);
+SELECT flake_plan.since('2084-09-06 15:47:35.551Z', 'discord'), flake_plan.since('2084-09-06 15:47:35.552Z', 'discord'),
+       flake_plan.before('2090-01-01Z', 'discord');
+SELECT flake_plan.instant('2026-01-01 12:00'::timestamp), flake_plan.instant('2026-01-01'::date), flake_plan.instant('infinity'::date),
+       flake_plan.instant('-infinity'::timestamp), flake_plan.instant('5874897-12-31'::date), flake_plan.instant('4714-11-24 BC'::date);
 SET timezone = 'Asia/Tokyo';
-SELECT flake_plan_instant('2026-01-01'::date), flake_plan_instant('2026-01-01 09:00'::timestamp), flake_plan_instant('4714-11-24 BC'::date);
+SELECT flake_plan.instant('2026-01-01'::date), flake_plan.instant('2026-01-01 09:00'::timestamp), flake_plan.instant('4714-11-24 BC'::date);
 SET timezone = 'UTC';
 
 CREATE TABLE events (id bigint PRIMARY KEY, kind text);

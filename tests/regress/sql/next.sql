@@ -11,7 +11,7 @@ SELECT layout, count(*), count(DISTINCT id) AS "distinct",
        count(*) FILTER (WHERE flake_node(id, layout) = node_id) AS of_this_node,
        bool_and(increasing) AS increasing, bool_and(id > before OR NOT increasing) AS as_promised
 FROM (SELECT made.*, increasing, node_id, lag(id) OVER (PARTITION BY layout ORDER BY n) AS before
-      FROM made JOIN flake_layouts ON name = layout, flake_stats) s
+      FROM made JOIN flake_layouts ON name = layout, flake_stat) s
 GROUP BY layout ORDER BY layout;
 
 -- One tick of base64id is a second, and has room for these IDs.
@@ -19,7 +19,7 @@ SELECT count(DISTINCT flake_next('base64id')) FROM generate_series(1, 100);
 
 -- flake_node is NULL for IDs of layouts that flake only reads.
 SELECT name, flake_node(flake_make('2026-01-01Z', '{}', name), name) AS node FROM flake_layouts WHERE NOT generates ORDER BY name;
-SELECT flake_node(1, NULL), flake_node(NULL::bigint), flake_node(NULL::sno);
+SELECT flake_node(1, NULL), flake_node(NULL::bigint), sno_node(NULL);
 
 -- Random bits differ: 100 IDs with 9 random bits each hardly ever have less than 60 different ones.
 SELECT count(DISTINCT (flake_decode(id, 'base64id')).fields->>'random') > 60 AS varied

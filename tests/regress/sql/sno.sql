@@ -17,9 +17,9 @@ SELECT count(*),
        count(*) FILTER (WHERE sno_send(id) = decode(bytes, 'hex')) AS sent,
        count(*) FILTER (WHERE sno_encode(decode(bytes, 'hex')) = id::text AND sno_decode(id::text) = id::bytea) AS codec,
        count(*) FILTER (WHERE sno_timestamp(id) = starts_at) AS timestamp,
-       count(*) FILTER (WHERE sno_metabyte(id) = metabyte AND sno_partition(id) = partition AND sno_sequence(id) = sequence
-                        AND sno_tick_tock(id) = (tick_tock = '1')) AS parts,
-       count(*) FILTER (WHERE flake_decode(id) = (starts_at, tick_tock = '1', metabyte, partition, sequence)::sno_parts) AS decoded,
+       count(*) FILTER (WHERE sno_metabyte(id) = metabyte AND sno_partition(id) = partition AND (sno_fields(id)).sequence = sequence
+                        AND (sno_fields(id)).tick_tock = (tick_tock = '1')) AS parts,
+       count(*) FILTER (WHERE sno_fields(id) = (starts_at, tick_tock = '1', metabyte, partition, sequence)::sno_parts) AS decoded,
        count(*) FILTER (WHERE sno_make(given_at, metabyte, partition, sequence, tick_tock = '1') = id) AS made,
        count(*) FILTER (WHERE id BETWEEN sno_min(given_at) AND sno_max(given_at)) AS enclosed,
        count(*) FILTER (WHERE id::uuid::sno = id AND sno_during(id, tstzrange(given_at, given_at, '[]'))) AS cast_and_during
@@ -30,9 +30,9 @@ SELECT count(*) FILTER (WHERE bytea_n <> n) AS bytea, count(*) FILTER (WHERE tex
 FROM (SELECT rank() OVER (ORDER BY id) AS n, rank() OVER (ORDER BY id::bytea) AS bytea_n,
              rank() OVER (ORDER BY id::text COLLATE "C") AS text_n, rank() OVER (ORDER BY id::uuid) AS uuid_n FROM checked) s;
 
-SELECT flake_decode('brpk4q72xwf2m63l'::sno);
+SELECT sno_fields('brpk4q72xwf2m63l');
 \pset format unaligned
-SELECT flake_explain('brpk4q72xwf2m63l'::sno);
+SELECT sno_explain('brpk4q72xwf2m63l');
 \pset format aligned
 
 -- The values on disk must not change: the ten bytes and the hashes.
@@ -108,7 +108,7 @@ DROP TABLE snos, others, plain, hashed, ranged, same;
 -- The caller's partitions.
 SELECT sno_partition(sno_next(1, 0)), sno_partition(sno_next(1, 32767)), sno_metabyte(sno_next(255, 5));
 SELECT count(DISTINCT sno_next(n % 3, n % 2)) FROM generate_series(1, 3000) n;
-SELECT flake_node(sno_next()) = node_id AS automatic, flake_node(sno_next(1, 32767)) = node_id AS callers FROM flake_stats;
+SELECT sno_node(sno_next()) = node_id AS automatic, sno_node(sno_next(1, 32767)) = node_id AS callers FROM flake_stat;
 
 -- Errors; tests/server/test_errors.py has more.
 SELECT ''::sno;

@@ -1,4 +1,4 @@
-//! The row of the view flake_stats.
+//! The row of the view flake_stat.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -14,7 +14,7 @@ use crate::postgres::timestamptz::from_instant;
 
 #[pg_extern(sql = "")]
 #[allow(clippy::type_complexity, reason = "the columns of a view")]
-fn flake_stats() -> TableIterator<
+fn flake_stat() -> TableIterator<
     'static,
     (
         name!(ledger, &'static str),
@@ -31,7 +31,7 @@ fn flake_stats() -> TableIterator<
         name!(generation, Option<i32>),
     ),
 > {
-    monitor_only("flake_stats").or_raise();
+    monitor_only("flake_stat").or_raise();
     let Some(now) = ledger::status() else {
         let nothing = ("none", None, None, None, None, None, None, None, None, None, None, None);
         return TableIterator::once(nothing);
@@ -55,4 +55,4 @@ fn flake_stats() -> TableIterator<
     ))
 }
 
-c_symbol!(flake_stats);
+c_symbol!(flake_stat);

@@ -8,21 +8,13 @@ use pgrx::pg_sys;
 /// The column of pg_proc with a function's OID.
 const PROC_OID: i16 = 1;
 
-/// Returns a function in the schema of another one, if there is one that the current role may call.
-///
-/// # Safety The catalog must be readable.
-pub unsafe fn in_schema_of(of: pg_sys::Oid, name: &CStr, types: &[pg_sys::Oid]) -> Option<pg_sys::Oid> {
-    // SAFETY: as the caller promises.
-    unsafe { in_schema(pg_sys::get_func_namespace(of), name, types) }
-}
-
 /// Returns a function in a schema, if there is one that the current role may call. The role needs no privilege on the schema.
 ///
-/// # Safety
-/// As for [`in_schema_of`].
-pub unsafe fn in_schema(schema: pg_sys::Oid, name: &CStr, types: &[pg_sys::Oid]) -> Option<pg_sys::Oid> {
+/// # Safety The catalog must be readable.
+pub unsafe fn in_schema(schema: &CStr, name: &CStr, types: &[pg_sys::Oid]) -> Option<pg_sys::Oid> {
     // SAFETY: the lookups return an invalid OID for what does not exist.
     unsafe {
+        let schema = pg_sys::get_namespace_oid(schema.as_ptr(), true);
         let function = pg_sys::GetSysCacheOid(
             pg_sys::SysCacheIdentifier::PROCNAMEARGSNSP as _,
             PROC_OID,
@@ -38,9 +30,9 @@ pub unsafe fn in_schema(schema: pg_sys::Oid, name: &CStr, types: &[pg_sys::Oid])
 /// Returns the operator of a B-tree strategy between values of a type.
 ///
 /// # Safety
-/// As for [`in_schema_of`].
+/// As for [`in_schema`].
 pub unsafe fn operator(of: pg_sys::Oid, strategy: u32) -> Option<pg_sys::Oid> {
-    // SAFETY: as for `in_schema_of`.
+    // SAFETY: as for `in_schema`.
     unsafe {
         let operator = pg_sys::get_opfamily_member(btree_family(of), of, of, strategy as i16);
         (operator != pg_sys::InvalidOid).then_some(operator)
@@ -50,7 +42,7 @@ pub unsafe fn operator(of: pg_sys::Oid, strategy: u32) -> Option<pg_sys::Oid> {
 /// Returns the family of operators by which B-trees order a type.
 ///
 /// # Safety
-/// As for [`in_schema_of`].
+/// As for [`in_schema`].
 pub unsafe fn btree_family(of: pg_sys::Oid) -> pg_sys::Oid {
     // SAFETY: the cache of types has a row for each, which stays.
     unsafe { (*pg_sys::lookup_type_cache(of, pg_sys::TYPECACHE_BTREE_OPFAMILY as i32)).btree_opf }
@@ -59,7 +51,7 @@ pub unsafe fn btree_family(of: pg_sys::Oid) -> pg_sys::Oid {
 /// Returns whether the current role may call a function.
 ///
 /// # Safety
-/// As for [`in_schema_of`].
+/// As for [`in_schema`].
 pub unsafe fn may_call(function: pg_sys::Oid) -> bool {
     let mode = pg_sys::ACL_EXECUTE as pg_sys::AclMode;
     // SAFETY: it looks the function and the role up in the catalog.
