@@ -78,7 +78,8 @@ class Catalog:
 
     def schema(self, name):
         return table(["function", "returns"], self.rows(
-            f"""SELECT format('`%%s.%%s(%%s)`', %s::text, proname, pg_get_function_identity_arguments(oid)), obj_description(oid, 'pg_proc')
+            f"""SELECT format('`%%s.%%s(%%s)`', %s::text, proname, pg_get_function_identity_arguments(oid)),
+                       obj_description(oid, 'pg_proc')
                 FROM ({FUNCTIONS}) f (id) WHERE pronamespace = %s::regnamespace ORDER BY prosrc""", name, name
         ))  # fmt: skip
 

@@ -143,11 +143,12 @@ PROPERTIES = [
     ("""SELECT (sno_hash(a) = sno_hash(b)) >= (a = b) AND (sno_hash_extended(a, s) = sno_hash_extended(b, s)) >= (a = b)
                AND (sno_hash_extended(a, 0) - sno_hash(a)) & 4294967295 = 0
         FROM (SELECT {sno}, {sno}, {bigint}) g(a, b, s)""", ""),
-    ("""SELECT sno_make(sno_timestamp(id), sno_metabyte(id), sno_partition(id), (sno_fields(id)).sequence, (sno_fields(id)).tick_tock) = id
+    ("""SELECT sno_make(sno_timestamp(id), sno_metabyte(id), sno_partition(id), p.sequence, p.tick_tock) = id
                AND sno_fields(id) = ROW(sno_timestamp(id), sno_tick_tock(id), sno_metabyte(id), sno_partition(id),
-                                          sno_sequence(id))::sno_parts FROM (SELECT {sno}) g(id)""", ""),
+                                          p.sequence)::sno_parts FROM (SELECT {sno}) g(id), sno_fields(id) p""", ""),
     ("""SELECT id BETWEEN sno_min(at) AND sno_max(at) AND sno_with_metabyte(id, sno_metabyte(id)) = id
-               AND flake_plan.first(tstzrange(at, at, '[]')) = sno_min(at) AND flake_plan.last(tstzrange(at, at, '[]')) = sno_max(at)
+               AND flake_plan.first(tstzrange(at, at, '[]')) = sno_min(at)
+               AND flake_plan.last(tstzrange(at, at, '[]')) = sno_max(at)
         FROM (SELECT {sno}) g(id), sno_timestamp(id) at""", ""),
     ("""SELECT sno_during(id, span) = (tstzrange(at, at + interval '4 ms') && span)
         FROM (SELECT {sno}, {tstzrange}) g(id, span), sno_timestamp(id) at""", ""),
