@@ -67,6 +67,10 @@ impl Lanes {
         let is_made_odd = wanted.is_multiple_of(2) && (!is_one_step || wanted > 2);
         let ids_per_step = if is_made_odd { wanted - 1 } else { wanted };
         let steps = if is_one_step { 1 } else { ids / (count * ids_per_step) };
+        debug_assert!(
+            ids == 0 || steps > 0 && count.is_power_of_two() && count * steps * ids_per_step <= ids,
+            "the lanes lie in the part"
+        );
         Self { workers, sequences, count, steps, ids_per_step, are_ordered }
     }
 
@@ -102,6 +106,7 @@ impl Lanes {
 
     /// The number of a position's ID among all IDs that the part has in a tick.
     pub const fn number_at(&self, lane: u64, tick: u64, position: u64) -> u64 {
+        debug_assert!(position < self.size() && lane < self.count, "a position lies in its lane");
         let (step, within) = (position / self.ids_per_step, position % self.ids_per_step);
         (step * self.count + self.place(lane, tick, step)) * self.ids_per_step + within
     }

@@ -82,8 +82,15 @@ impl Part {
             let count = numbers.count / of;
             (count > 0).then(|| Numbers { first: numbers.first + which * count, count }).ok_or_else(too_few)
         };
-        let workers = slice(workers, parts / of_sequence, number / of_sequence)?;
-        Ok((workers, slice(sequences, of_sequence, number % of_sequence)?))
+        let of_part = slice(workers, parts / of_sequence, number / of_sequence)?;
+        let sequences_of_part = slice(sequences, of_sequence, number % of_sequence)?;
+        debug_assert!(
+            [(of_part, workers), (sequences_of_part, sequences)]
+                .iter()
+                .all(|(part, all)| part.first >= all.first && part.first + part.count <= all.first + all.count),
+            "a part lies in its node"
+        );
+        Ok((of_part, sequences_of_part))
     }
 }
 

@@ -56,6 +56,10 @@ impl Turns {
             .rev()
             .find_map(|nearest| turns().find(|turn| taken[..nearest].iter().all(|taken| taken.turn != *turn)));
         let turn = free.unwrap_or(timeline % TURNS);
+        debug_assert!(
+            self.last.is_none_or(|last| last.turn != turn),
+            "a new primary and the old one have no ID in common"
+        );
         Self { before: taken.first().copied(), last: Some(Turn { timeline, turn }) }
     }
 

@@ -41,6 +41,7 @@ impl Block {
     /// Returns the worker and sequence bits of the next ID.
     #[inline]
     pub const fn take(&mut self) -> u64 {
+        debug_assert!(self.run > 0, "an ID is made once");
         let bits = self.next;
         self.next = self.next.wrapping_add(self.stride);
         self.run -= 1;
@@ -65,6 +66,7 @@ impl Block {
     fn begin_run(&mut self, path: &Path) {
         let Run { first, stride, length } = path.run_at(self.number, self.remaining);
         (self.next, self.stride, self.run) = (first, stride, length);
+        debug_assert!(length > 0 && length <= self.remaining, "a run lies in its block");
         self.number += length;
         self.remaining -= length;
     }

@@ -236,6 +236,10 @@ impl<S: IdSource> Generator<S> {
         if start < self.start && steps_back == self.steps_back {
             return Err(Answer::Behind { until: self.start });
         }
+        debug_assert!(
+            start >= self.start || steps_back > self.steps_back,
+            "a generator goes back in time only with another tick-tock bit"
+        );
         (self.start, self.tick, self.steps_back) = (start, tick, steps_back);
         self.time_bits = self.source.time_bits(tick, steps_back);
         self.issued_before = self.issued;

@@ -120,6 +120,8 @@ impl Taking {
             let first = word.max(base + step * ids_per_step);
             let (within, to_wrap) = self.within(words.rule(), tick.number, first - base);
             let count = wanted.min(end - first).min(to_wrap);
+            debug_assert!(count > 0 && word <= first, "a block is not empty, and lies above what was taken");
+            debug_assert!(first + count <= base + self.lanes.size(), "a block lies in its tick");
             if !words.swap(lane, tick.bit, word, first + count) {
                 continue;
             }

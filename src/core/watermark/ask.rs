@@ -36,6 +36,10 @@ pub fn ask<H: WatermarkHost>(
         let era = host.shared().era();
         let Some(announced) = announce(host, era)? else { continue };
         let watermark = scan(host, &transactions)?.min(announced);
+        debug_assert!(
+            host.shared().era() != era || host.shared().announced(era).load(Ordering::SeqCst) >= watermark,
+            "a watermark was announced"
+        );
         if host.shared().era() != era {
             continue;
         }

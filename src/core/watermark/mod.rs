@@ -140,6 +140,7 @@ impl SlotTransactions {
     /// A later instant that has been announced already. Nothing has changed then.
     #[inline]
     pub fn hold(&self, announced: &AtomicI64, instant: i64, published: impl FnOnce()) -> Result<(), i64> {
+        debug_assert!(instant != NONE, "an instant");
         let before = self.bound.load(Ordering::Relaxed);
         self.bound.store(before.min(instant), Ordering::Release);
         fence(Ordering::SeqCst);
@@ -182,6 +183,7 @@ impl SlotTransactions {
     fn keep(&self, xid: u64, bound: i64) {
         let database = self.database.load(Ordering::Relaxed);
         let newest = &self.ended[0];
+        debug_assert!(newest.xid.load(Ordering::Relaxed) < xid, "the transactions of a slot end one after another");
         // In a busy session this is a single store.
         if self.count.load(Ordering::Relaxed) > 0
             && newest.database.load(Ordering::Relaxed) == database

@@ -106,6 +106,7 @@ fn forget_ended(all: &mut [Prepared], known: &impl Transactions) {
         } else if !one.has_ended() && !known.is_running(one.first) {
             // This is read after the transaction has ended.
             one.seen_before = known.latest_ended() + 1;
+            debug_assert!(one.first < one.seen_before, "it is among those that have ended");
         }
     }
 }

@@ -85,6 +85,11 @@ pub fn add(published: &mut Vec<Published>, new: Published) -> bool {
     if published.len() > MAX_PUBLISHED {
         published.remove(least_needed(published));
     }
+    debug_assert!(
+        published.len() <= MAX_PUBLISHED
+            && published.is_sorted_by(|one, other| one.watermark < other.watermark && one.next < other.next),
+        "a higher watermark is for later snapshots"
+    );
     true
 }
 

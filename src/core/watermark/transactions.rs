@@ -60,6 +60,7 @@ impl SessionTransactions {
 
     /// Counts a bound that was published in an era, if that is still in force. Returns whether it is.
     fn count_bound<H: WatermarkHost>(&self, host: &H, era: u64, bound: i64) -> bool {
+        debug_assert!(bound == NONE || host.own().bound() <= bound, "the bound was published");
         let counts = host.shared().era() == era;
         if counts {
             self.admitted.set(self.admitted.get().min(bound));

@@ -39,7 +39,9 @@ pub fn store<W: Writer>(writer: &W, ledger: &Ledger) -> Result<Reserved, W::Erro
     };
     let exists = known.is_some() && !state.is_old;
     let mut record = known.unwrap_or_default();
+    let before = record.reserved;
     record.unite(&ledger.reserved);
+    debug_assert!(record.reserved.contains(&before), "a record loses nothing that the file has");
     (record.writer, record.turns) = (ledger.writer, ledger.turns);
     let number = state.number + 1;
     let mut bytes = record.encode(number);
@@ -51,6 +53,7 @@ pub fn store<W: Writer>(writer: &W, ledger: &Ledger) -> Result<Reserved, W::Erro
         writer.replace(&bytes)?;
         0
     };
+    debug_assert!(half != state.half || !exists || half == 0, "the last record stays until the next one is on disk");
     writer.lock(|state| state.file = FileState { number, half, ..FileState::default() });
     Ok(record.reserved)
 }

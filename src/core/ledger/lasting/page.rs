@@ -38,6 +38,10 @@ pub(crate) fn raise_page<H: Host>(host: &mut H, mut page: Record) -> Result<(), 
             Ok(record) if !ledger.has_counted(&record) => (Change::Keep, Ok(Some(record))),
             Ok(mut record) => {
                 record.unite(&ledger.reserved);
+                debug_assert!(
+                    ledger.is_in(&Record { writer: ledger.writer, ..record.clone() }),
+                    "the page has everything then"
+                );
                 (record.writer, record.turns) = (ledger.writer, ledger.turns);
                 (Change::Write(record.encode(0), record.reserved, record.turns.number()), Ok(None))
             }

@@ -60,7 +60,9 @@ impl Reserved {
             let since = until.max(SINCE).saturating_sub(SINCE);
             (since / UNIT + i64::from(since % UNIT > 0)).clamp(1, (1 << BITS) - 1)
         });
-        units[0] << (BITS + 1) | units[1] << 1 | self.generation() as i64
+        let number = units[0] << (BITS + 1) | units[1] << 1 | self.generation() as i64;
+        debug_assert!(number > 0, "a sequence counts from 1 on");
+        number
     }
 
     /// Returns what a number says.

@@ -69,6 +69,8 @@ pub(super) fn begin_ledger<H: Host>(
     let reserved = file.as_ref().map_or(Reserved::NONE, |(record, _)| record.reserved);
     // Without a file, sessions in other databases may have made IDs in the tick that is running.
     let floor = if file.is_some() { reserved.end() } else { writer.clock().saturating_add(1) };
+    debug_assert!(random != 0, "0 is the writer of a page that does not exist");
+    debug_assert!(floor >= reserved.end(), "another start may have used all time that the file says");
     let ledger = Ledger { writer: random, node, turns, reserved, floor };
     writer.lock(|state| {
         state.first_xid = next_xid;

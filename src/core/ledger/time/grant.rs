@@ -98,6 +98,7 @@ pub fn grant<H: Host>(host: &mut H, era: u64, now: i64) -> Result<Grant, H::Erro
     raise_page(host, page)?;
     debug_assert!(now < until, "an ID needs reserved time after it");
     let end = if is_enough { until.saturating_sub(request.reserve()) } else { until };
+    debug_assert!(now < end && end <= until, "a session gets some time, and no more than is reserved");
     Ok(Grant::Until(end.min(now.saturating_add(LONGEST))))
 }
 
@@ -125,5 +126,6 @@ pub fn begin<H: Host>(host: &mut H) -> Result<Beginning, H::Error> {
     let is_ready = ledger.is_in(&page) && !is_in_doubt;
     let limit = ledger.reserved.end().saturating_sub(AHEAD / RESERVE).min(host.clock().saturating_add(LONGEST));
     let limit = if is_ready { limit } else { BEGINNING };
+    debug_assert!(limit <= ledger.reserved.end(), "a generator begins with no more time than is reserved");
     Ok(Beginning { era, floor: ledger.floor, limit })
 }

@@ -63,6 +63,10 @@ pub fn accept<H: Host>(host: &mut H) -> Result<Acceptance, H::Error> {
             writer.lock(|_| shared.clear_anchors(other));
             writer.point("accepts");
             change(&writer, new)?;
+            debug_assert!(
+                writer.lock(in_force).is_some_and(|ledger| ledger.reserved.acceptances > page.reserved.acceptances),
+                "an acceptance is in force before a page has it"
+            );
             Acceptance { from: new.floor.max(clock), is_new, announced }
         } else {
             Acceptance { from: led_to, is_new, announced }

@@ -54,6 +54,7 @@ impl Shared {
     /// Begins an era of a generation. The caller holds the ledger's lock, and has changed everything else before.
     pub fn begin_era(&self, generation: usize) {
         let number = (self.era.load(Ordering::Relaxed) >> 1) + 1;
+        debug_assert!(generation < 2, "there are two generations");
         self.era.store(number << 1 | generation as u64, Ordering::SeqCst);
     }
 

@@ -76,6 +76,7 @@ impl Ledger {
     /// below the floor.
     #[must_use]
     pub(super) fn reserving(&self, reserved: &Reserved) -> Self {
+        debug_assert!(reserved.contains(&self.reserved), "reserved time only rises");
         let is_accepted = reserved.acceptances > self.reserved.acceptances;
         Self { reserved: *reserved, floor: if is_accepted { reserved.end() } else { self.floor }, ..*self }
     }
@@ -85,6 +86,7 @@ impl Ledger {
     pub(super) fn granting(mut self, until: i64) -> Self {
         let end = &mut self.reserved.until[self.reserved.generation()];
         *end = until.max(*end);
+        debug_assert!(self.floor <= self.reserved.end(), "what lies below the floor is reserved");
         self
     }
 

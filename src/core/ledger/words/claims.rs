@@ -121,6 +121,11 @@ pub fn claim(server: &impl Server, counted: &Counted) -> Option<Claim> {
             set(&of.rolls, u64::from(rule == SequenceRule::Rolling));
             used.store(all as u64 + lanes.count, Ordering::Release);
         }
+        debug_assert_eq!(
+            of.lanes.load(Ordering::Relaxed),
+            lanes.count,
+            "layouts with the same bits have as many lanes"
+        );
         let rolls = of.rolls.load(Ordering::Relaxed) == 1;
         let rule = if rolls { SequenceRule::Rolling } else { SequenceRule::Reset };
         Some(Claim { first, rule })
