@@ -1,7 +1,8 @@
 //! The PostgreSQL extension: it unpacks arguments, calls `flake-core`, and returns the result or raises the error.
 //!
-//! The modules are rooms, and a room imports only rooms after it in this list: `sequences` (sequences whose numbers are IDs),
-//! `functions` (the other functions that SQL calls), `sno` (the type and its functions), `seal` (the keys of public IDs), `session` (the generators of this backend), `layouts` (a layout
+//! A module imports only modules after it in this list: `sequences` (sequences whose numbers are IDs),
+//! `functions` (the other functions that SQL calls), `sno` (the type and its functions), `seal` (the keys of public IDs),
+//! `session` (the generators of this backend), `layouts` (a layout
 //! by its name), `ledger` (the state that all sessions share), `settings`, `error`, `postgres` (PostgreSQL's interfaces), `clock`.
 //! `sql/flake.sql` declares the SQL objects.
 

@@ -183,8 +183,8 @@ def build(tests):
 
 def build_libraries(profile, tests):
     """Builds the libraries that these tests install, as far as the slips need them."""
-    if any(test.startswith("libraries/test_stalls.py") for test in tests):
-        build_library("stalls", profile, "stalls")
+    if any(test.startswith("libraries/test_injection_points.py") for test in tests):
+        build_library("injection_points", profile, "injection_points")
     if any(test.startswith("libraries/test_replaced.py") for test in tests):
         constant = "LATER: u32 = "
         with slip({"name": constant, "file": "src/core/layout/builtin.rs", "text": constant, "replacement": f"{constant}9"}):

@@ -7,14 +7,14 @@
 use crate::key::sha256;
 
 /// The least code.
-const LEAST: i64 = 1 << 52;
+const LEAST_CODE: i64 = 1 << 52;
 
 /// Returns the code of the layout with this name: 52 bits of a hash above 2^52.
 pub fn sequence_code(layout: &str) -> i64 {
-    LEAST | (sha256(layout.as_bytes()) >> 12) as i64
+    LEAST_CODE | (sha256(layout.as_bytes()) >> 12) as i64
 }
 
 /// Returns the code that the start of a sequence stands for, if it can be one.
 pub fn code_of_start(start: i64) -> Option<i64> {
-    (-2 * LEAST < start && start <= -LEAST).then(|| -start)
+    (-2 * LEAST_CODE < start && start <= -LEAST_CODE).then(|| -start)
 }

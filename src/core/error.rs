@@ -47,11 +47,11 @@ pub enum Error {
     NotTimeOrdered { layout: Name },
     #[error("node {id} is out of range for {count} nodes")]
     NodeOutOfRange { id: u32, count: u32 },
-    #[error("slot {number} is out of range for {count} slots")]
-    SlotOutOfRange { number: u32, count: u32 },
+    #[error("process number {number} is out of range for {count} processes")]
+    ProcOutOfRange { number: u32, count: u32 },
     #[error("layout \"{layout}\" has too few workers for {nodes} nodes")]
     TooManyNodes { layout: Name, workers: u64, nodes: u32 },
-    /// Fewer IDs of a tick than parts of the node, or than slots.
+    /// Fewer IDs of a tick than parts of the node, or than procs.
     #[error("this node has too few IDs of layout \"{layout}\"")]
     TooFewIds { layout: Name, workers: u64, sequences: u64, parts: u32 },
     /// `made` says whether the sno was to be made from its parts, and not generated.

@@ -3,21 +3,21 @@
 //! The IDs of the server's part of a tick, in order, are divided into equal *steps* of time, and each step among the lanes. So the IDs of all
 //! sessions are in the order of time down to a step instead of a tick, and neighbors in time are neighbors in an index.
 //!
-//! Sessions share the lanes of a layout. A *word* of each lane says how far its IDs are taken ([`crate::Words`]), so a session
-//! takes IDs by raising the word.
+//! Sessions share the lanes of a layout. A *cursor* of each lane says how far its IDs are taken ([`crate::Cursors`]), so a session
+//! takes IDs by raising the cursor.
 
 use crate::layout::most_steps;
 use crate::part::power_of_two;
-use crate::{Error, Layout, Numbers, Part, Slot};
+use crate::{Error, Layout, Numbers, Part, ProcNumber};
 
 /// The number of the rule that divides a tick among nodes and lanes. Sessions of one server that follow different rules could make
 /// the same IDs. So a released rule never changes, and another rule gets another number.
 pub const DIVISION: u32 = 4;
 
 /// A lane has about this many IDs in a millisecond, if there are enough. More would not make a session faster.
-const ENOUGH: u64 = 32_768;
+const IDS_IN_A_MILLISECOND: u64 = 32_768;
 /// How many lanes there are at most. Each has a cache line of its own, and a session that needs much may look at all of them.
-const MOST: u64 = 32;
+const MAX_LANES: u64 = 32;
 
 /// The lanes of a part in a layout. Its geometry and the number of nodes alone decide them, never load.
 ///
@@ -56,8 +56,8 @@ impl Lanes {
         let in_a_step = ids / most_steps(length);
         let in_a_millisecond = u128::from(ids) * 1000 / length as u128;
         // If IDs are not in the order of time, only the lane varies the lowest bits of a session's single IDs.
-        let enough = if are_ordered { ENOUGH } else { ENOUGH / 2 };
-        let wanted = (in_a_millisecond / u128::from(enough)).min(MOST.into()) as u64;
+        let enough = if are_ordered { IDS_IN_A_MILLISECOND } else { IDS_IN_A_MILLISECOND / 2 };
+        let wanted = (in_a_millisecond / u128::from(enough)).min(MAX_LANES.into()) as u64;
         let count = power_of_two(wanted.max(in_a_step.min(2)).max(1));
         // If IDs are not in the order of time, steps would not order them either.
         let is_one_step = !are_ordered || most_steps(length) == 1;
@@ -74,9 +74,9 @@ impl Lanes {
         Self { workers, sequences, count, steps, ids_per_step, are_ordered }
     }
 
-    /// The lane with which the session in a slot begins.
-    pub fn of(&self, slot: Slot) -> u64 {
-        u64::from(slot.number()) % self.count
+    /// The lane with which the session in a proc begins.
+    pub fn of(&self, proc: ProcNumber) -> u64 {
+        u64::from(proc.number()) % self.count
     }
 
     /// How many IDs a lane has in a tick, at least 1.

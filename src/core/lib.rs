@@ -1,7 +1,7 @@
 //! Time-ordered unique IDs of the Snowflake family, as pure computation.
 //!
 //! A *layout* divides the bits of an ID into fields. A *tick* is the unit of its timestamp. The (worker × sequence) space of a tick
-//! is divided among *nodes*, and a node's part into *lanes*. A *word* says how far the IDs of a lane are taken. A *generator* takes
+//! is divided among *nodes*, and a node's part into *lanes*. A *cursor* says how far the IDs of a lane are taken. A *generator* takes
 //! blocks of IDs from lanes, tick after tick, and the *ledger* records which time is used.
 //!
 //! This crate knows no database, reads no clock and draws no random numbers: instants (microseconds since 1970-01-01T00:00:00Z,
@@ -12,6 +12,7 @@
 #![deny(missing_docs)]
 
 mod code;
+mod cursors;
 mod error;
 mod generator;
 mod id;
@@ -29,10 +30,10 @@ mod sync;
 pub mod turn;
 #[doc(hidden)]
 pub mod watermark;
-mod words;
 
 #[doc(hidden)]
 pub use code::{code_of_start, sequence_code};
+pub use cursors::{Cursors, OwnCursors};
 pub use error::{DefinitionFault, Error, Fault, TextFault};
 #[doc(hidden)]
 pub use generator::resume::{Place, Resumable, lanes_of};
@@ -51,8 +52,7 @@ pub use layout::field::{Field, Reversal, Role};
 pub use layout::text_form::TextForm;
 pub use layout::ticks::Ticks;
 pub use layout::{LONGEST_NAME, Layout, STEP, SequenceRule};
-pub use node::{MOST_NODES, Node, Numbers, Slot};
+pub use node::{MOST_NODES, Node, Numbers, ProcNumber};
 pub use part::{PARTS, Part};
 pub use sno::{Sno, SnoParts, SnoSource};
 pub use turn::{TURNS, Turn, Turns};
-pub use words::{OwnWords, Words};

@@ -69,15 +69,15 @@ pub struct Numbers {
 
 /// PostgreSQL's number of a server process: number `number` of `count`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Slot {
+pub struct ProcNumber {
     number: u32,
     count: u32,
 }
 
-impl Slot {
-    /// Creates a slot. If `number` is not less than `count`, returns [`Error::SlotOutOfRange`].
+impl ProcNumber {
+    /// Creates a proc. If `number` is not less than `count`, returns [`Error::ProcOutOfRange`].
     pub fn new(number: u32, count: u32) -> Result<Self, Error> {
-        if number < count { Ok(Self { number, count }) } else { Err(Error::SlotOutOfRange { number, count }) }
+        if number < count { Ok(Self { number, count }) } else { Err(Error::ProcOutOfRange { number, count }) }
     }
 
     /// Its number.
@@ -85,7 +85,7 @@ impl Slot {
         self.number
     }
 
-    /// How many slots there are.
+    /// How many procs there are.
     pub const fn count(self) -> u32 {
         self.count
     }

@@ -2,7 +2,7 @@
 
 use flake_core::Error as CoreError;
 use flake_core::ledger::host::Fault;
-use flake_core::ledger::lasting::block::Unreadable::{Damaged, Newer};
+use flake_core::ledger::lasting::record_format::Unreadable::{Damaged, Newer};
 use flake_core::watermark::host::Refusal;
 use pgrx::PgSqlErrorCode::*;
 
@@ -72,7 +72,7 @@ impl From<CoreError> for Error {
                 .detail(format!("In each tick, this node has {} with {} each, which cannot be divided into {parts} parts.",
                     counted(workers, "worker"), counted(sequences, "sequence number")))
                 .hint("Lower flake.node_count and restart the server, or use a layout with more worker or sequence bits."),
-            SlotOutOfRange { .. } => Self::of(ERRCODE_INTERNAL_ERROR, message)
+            ProcOutOfRange { .. } => Self::of(ERRCODE_INTERNAL_ERROR, message)
                 .detail("PostgreSQL does not number its server processes as flake expects.")
                 .hint("Please report this."),
             SnoText { fault, .. } => Self::of(ERRCODE_INVALID_TEXT_REPRESENTATION, message)

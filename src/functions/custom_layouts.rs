@@ -124,7 +124,7 @@ fn flake_layout_validator(options: Array<&[u8]>, catalog: pg_sys::Oid) {
     let definition = match (options.len(), options.iter().next().flatten()) {
         (0, _) if !is_server => return,
         (1, Some(option)) if is_server => {
-            option.strip_prefix(b"definition=").filter(|json| json.len() <= json::LONGEST)
+            option.strip_prefix(b"definition=").filter(|json| json.len() <= json::MAX_BYTES)
         }
         _ => None,
     };

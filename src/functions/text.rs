@@ -66,8 +66,8 @@ fn flake_make(at: TimestampWithTimeZone, fields: Json, layout: &[u8]) -> i64 {
 
 /// Returns a text of any length in the form that an error message shows.
 fn shortened(text: &str) -> String {
-    const LONGEST: usize = 40;
-    match text.char_indices().nth(LONGEST) {
+    const MAX_SHOWN_CHARACTERS: usize = 40;
+    match text.char_indices().nth(MAX_SHOWN_CHARACTERS) {
         Some((end, _)) => format!("{}...", &text[..end]),
         None => text.to_owned(),
     }

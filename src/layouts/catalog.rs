@@ -7,7 +7,7 @@ use flake_core::sha256;
 use pgrx::{PgList, pg_sys};
 
 use crate::postgres::foreign_servers;
-use crate::postgres::json::LONGEST;
+use crate::postgres::json::MAX_BYTES;
 
 const WRAPPER: &CStr = c"flake_layout";
 
@@ -26,7 +26,7 @@ pub fn find(name: &str) -> Option<Stored> {
         // SAFETY: PostgreSQL has just made this C string.
         let text = unsafe { CStr::from_ptr(text) }.to_bytes();
         // A longer text is not what flake_create_layout has stored; the fingerprint tells.
-        String::from_utf8_lossy(text.get(..LONGEST).unwrap_or(text)).into_owned()
+        String::from_utf8_lossy(text.get(..MAX_BYTES).unwrap_or(text)).into_owned()
     };
     // SAFETY: both lookups return palloc'd copies; the wrapper of an existing server exists; in CREATE SERVER, the value of
     // an option is a string.

@@ -13,7 +13,7 @@ use crate::error::{Error, OrRaise};
 use crate::postgres::encoding::escape_non_ascii;
 
 /// How many layouts a session keeps at hand. A query that names a few of them finds each by one or two comparisons.
-const NEAR: usize = 8;
+const MAX_CACHED: usize = 8;
 
 thread_local! {
     /// The layouts found last in this version of the catalog. It is never dropped: to register a destructor, libc looks up a symbol
@@ -67,7 +67,7 @@ fn find(name: &[u8]) -> Result<&'static Layout, Error> {
         None => built_in(&escaped).ok_or_else(|| unknown(&escaped))?,
     };
     FOUND.with_borrow_mut(|(version, found)| {
-        if *version != now || found.len() == NEAR {
+        if *version != now || found.len() == MAX_CACHED {
             found.clear();
             *version = now;
         }

@@ -3,11 +3,11 @@
 use std::ops::Deref;
 
 use flake_core::Node;
+use flake_core::ledger::cursors::line::Line;
 use flake_core::ledger::host::{Change, Host, Page, Server, Timeline, Writer};
 use flake_core::ledger::time::shared::Shared;
 use flake_core::ledger::time::state::State;
-use flake_core::ledger::words::line::Line;
-use flake_core::watermark::SlotTransactions;
+use flake_core::watermark::ProcTransactions;
 use flake_core::watermark::host::{PreparedUse, WatermarkHost};
 use flake_core::watermark::prepared::{Prepared, Transactions};
 
@@ -18,7 +18,7 @@ use super::turn;
 use crate::error::Error;
 use crate::postgres::lock::Guard;
 use crate::postgres::random::random;
-use crate::postgres::{prepared, recovery, slot, stall, transaction};
+use crate::postgres::{injection_point, prepared, proc, recovery, transaction};
 use crate::{clock, settings};
 
 /// This process.
@@ -26,22 +26,22 @@ use crate::{clock, settings};
 pub struct Backend<S = ()> {
     memory: &'static Memory,
     node: Node,
-    slot: S,
+    proc: S,
 }
 
-/// This process as the owner of its slot, which only a session has that makes IDs or asks for watermarks.
-pub type Member = Backend<&'static SlotTransactions>;
+/// This process as the owner of its proc, which only a session has that makes IDs or asks for watermarks.
+pub type Member = Backend<&'static ProcTransactions>;
 
 impl Backend {
     /// Finds the ledger.
     pub fn new() -> Result<Self, Error> {
-        Ok(Self { memory: attach()?, node: node()?, slot: () })
+        Ok(Self { memory: attach()?, node: node()?, proc: () })
     }
 
-    /// Finds the memory of this process's slot.
+    /// Finds the memory of this process's proc.
     pub fn member(self) -> Member {
         let Self { memory, node, .. } = self;
-        Backend { memory, node, slot: &memory.slots[slot::numbers().0 as usize] }
+        Backend { memory, node, proc: &memory.procs[proc::numbers().0 as usize] }
     }
 }
 
@@ -53,8 +53,8 @@ impl<S: Copy> Backend<S> {
     }
 
     fn right(&self, guard: Guard<'static, ()>) -> FileWriter {
-        stall::at("FlakeMark");
-        FileWriter { _guard: guard, backend: Backend { memory: self.memory, node: self.node, slot: () } }
+        injection_point::run("FlakeMark");
+        FileWriter { _guard: guard, backend: Backend { memory: self.memory, node: self.node, proc: () } }
     }
 }
 
@@ -81,7 +81,7 @@ impl<S> Server for Backend<S> {
     }
 
     fn point(&self, name: &'static str) {
-        stall::at(name);
+        injection_point::run(name);
     }
 }
 
@@ -134,12 +134,12 @@ impl WatermarkHost for Member {
         recovery::database()
     }
 
-    fn own(&self) -> &SlotTransactions {
-        self.slot
+    fn own(&self) -> &ProcTransactions {
+        self.proc
     }
 
-    fn slots(&self) -> impl Iterator<Item = &SlotTransactions> {
-        self.memory.slots.iter()
+    fn procs(&self) -> impl Iterator<Item = &ProcTransactions> {
+        self.memory.procs.iter()
     }
 
     fn nap(&self) {
@@ -166,8 +166,8 @@ impl WatermarkHost for Member {
         transaction::has_committed(xid as u32)
     }
 
-    fn use_up_a_number(&mut self) {
-        transaction::use_up_a_number();
+    fn consume_xid(&mut self) {
+        transaction::consume_xid();
     }
 
     fn carry(&self, xid: u64, bound: i64) {

@@ -1,4 +1,4 @@
-//! The control block: what all sessions share, except for the words of lanes and the memory of each slot.
+//! The control block: what all sessions share, except for the cursors of lanes and the memory of each proc.
 
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 
@@ -9,8 +9,8 @@ use flake_core::{DIVISION, Node};
 
 use super::pages::Pages;
 use crate::clock;
+use crate::postgres::injection_point;
 use crate::postgres::lock::Lock;
-use crate::postgres::stall;
 
 /// The version of the form of shared memory: of [`Control`], of the arrays behind it, and of everything in them.
 pub const VERSION: u32 = 3;
@@ -105,7 +105,7 @@ impl Control {
     /// Calls `act` under the lock of the ledger. `act` must not raise an error of PostgreSQL and must be quick.
     pub fn with_state<R>(&self, act: impl FnOnce(&mut State) -> R) -> R {
         let mut guarded = self.guarded.lock();
-        stall::at("FlakeLedger");
+        injection_point::run("FlakeLedger");
         act(&mut guarded.state)
     }
 }

@@ -10,23 +10,23 @@ use std::ffi::CStr;
 use std::ptr::{null_mut, slice_from_raw_parts_mut};
 
 use flake_core::DIVISION;
-use flake_core::ledger::words::line::{Line, MOST_LINES};
-use flake_core::watermark::SlotTransactions;
+use flake_core::ledger::cursors::line::{Line, MOST_LINES};
+use flake_core::watermark::ProcTransactions;
 use flake_core::watermark::prepared::Prepared;
 
 use super::control::{Control, Header, VERSION};
 use crate::error::Error;
 use crate::postgres::shared_memory::Preloading;
-use crate::postgres::{prepared, shared_memory, slot, stall};
+use crate::postgres::{injection_point, prepared, proc, shared_memory};
 
 const NAME: &CStr = c"flake";
 
 /// The memory as this session sees it.
 pub struct Memory {
     pub control: &'static Control,
-    /// The words of lanes.
+    /// The cursors of lanes.
     pub lines: &'static [Line],
-    pub slots: &'static [SlotTransactions],
+    pub procs: &'static [ProcTransactions],
     prepared: *mut [Prepared],
 }
 
@@ -88,32 +88,32 @@ pub fn attach() -> Result<&'static Memory, Error> {
                  server was started with.",
             ));
     }
-    let (control, lines, slots, prepared) = parts(start);
+    let (control, lines, procs, prepared) = parts(start);
     // SAFETY: a session of this version has filled it, and it lives as long as this session.
-    let memory = unsafe { Memory { control: &*control, lines: &*lines, slots: &*slots, prepared } };
+    let memory = unsafe { Memory { control: &*control, lines: &*lines, procs: &*procs, prepared } };
     let memory = Box::leak(Box::new(memory));
     MEMORY.set(Some(memory));
     Ok(memory)
 }
 
-type Parts = (*mut Control, *mut [Line], *mut [SlotTransactions], *mut [Prepared]);
+type Parts = (*mut Control, *mut [Line], *mut [ProcTransactions], *mut [Prepared]);
 
 /// Returns the parts of the memory, one behind the other. The entries of prepared transactions suffice for all that can be prepared,
-/// one more that each slot is about to prepare, and as many that have ended; one entry is for ended ones that find no place.
+/// one more that each proc is about to prepare, and as many that have ended; one entry is for ended ones that find no place.
 fn parts(start: *mut u8) -> Parts {
     const { assert!(align_of::<Control>().is_multiple_of(align_of::<Line>())) };
-    const { assert!(align_of::<Line>().is_multiple_of(align_of::<SlotTransactions>())) };
-    const { assert!(align_of::<SlotTransactions>().is_multiple_of(align_of::<Prepared>())) };
-    let count = slot::count() as usize;
+    const { assert!(align_of::<Line>().is_multiple_of(align_of::<ProcTransactions>())) };
+    const { assert!(align_of::<ProcTransactions>().is_multiple_of(align_of::<Prepared>())) };
+    let count = proc::count() as usize;
     let control = start.cast::<Control>();
     let lines = control.wrapping_add(1).cast::<Line>();
-    let slots = lines.wrapping_add(MOST_LINES).cast::<SlotTransactions>();
-    let prepared = slots.wrapping_add(count).cast::<Prepared>();
+    let procs = lines.wrapping_add(MOST_LINES).cast::<ProcTransactions>();
+    let prepared = procs.wrapping_add(count).cast::<Prepared>();
     let most_prepared = 2 * prepared::most() + count + 1;
     (
         control,
         slice_from_raw_parts_mut(lines, MOST_LINES),
-        slice_from_raw_parts_mut(slots, count),
+        slice_from_raw_parts_mut(procs, count),
         slice_from_raw_parts_mut(prepared, most_prepared),
     )
 }
@@ -130,12 +130,12 @@ fn fill(start: *mut u8) {
         // SAFETY: as the caller promises.
         (0..array.len()).for_each(|at| unsafe { array.cast::<T>().add(at).write(T::default()) });
     }
-    let (control, lines, slots, prepared) = parts(start);
+    let (control, lines, procs, prepared) = parts(start);
     // SAFETY: the memory has the size of all parts.
     unsafe {
         control.write(Control::new());
         fill_all(lines);
-        fill_all(slots);
+        fill_all(procs);
         fill_all(prepared);
     }
 }
@@ -150,7 +150,7 @@ impl Memory {
     /// be quick.
     pub fn with_prepared<R>(&self, act: impl FnOnce(&mut [Prepared]) -> R) -> R {
         let _guard = self.control.prepared_lock.lock();
-        stall::at("FlakeWatermark");
+        injection_point::run("FlakeWatermark");
         // SAFETY: this session holds the lock, so no other one uses the memory.
         act(unsafe { &mut *self.prepared })
     }

@@ -72,7 +72,7 @@ pub fn end_transaction(event: Event) -> bool {
     let Some(own) = OWN.get() else { return false };
     with_session(|session| {
         if matches!(event, Event::Left | Event::LeftInPart) {
-            session.doubt_page();
+            session.invalidate_page();
         }
         match event {
             Event::WillPrepare => {

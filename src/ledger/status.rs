@@ -3,11 +3,11 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use flake_core::ledger::cursors::claims::{Quota, quota};
+use flake_core::ledger::cursors::own::OwnIds;
 use flake_core::ledger::lasting::file::newest;
 use flake_core::ledger::time::operator::led_to;
 use flake_core::ledger::time::state::Ledger;
-use flake_core::ledger::words::claims::{Quota, quota};
-use flake_core::ledger::words::own::OwnIds;
 use flake_core::{IdSource, Lanes, Layout, Node};
 
 use super::control::{Counters, System};
@@ -56,7 +56,7 @@ pub fn own_ids(layout: &'static Layout) -> Option<OwnIds<'static>> {
     let (ledger, era) = memory.control.with_state(|state| Some((state.ledger?, shared.era())))?;
     let lanes = Lanes::new(layout, ledger.part()).ok()?;
     let page = page::read().ok()?.record().ok()?;
-    Some(OwnIds::read((shared, memory.lines), (&ledger, era, &page), (layout, layout.words(), lanes)))
+    Some(OwnIds::read((shared, memory.lines), (&ledger, era, &page), (layout, layout.cursors(), lanes)))
 }
 
 /// Returns the error that keeps this session from using the shared memory.

@@ -14,7 +14,7 @@ use super::session::with_session;
 use crate::error::Error;
 use crate::postgres::memory::{collected, push, with_room};
 use crate::postgres::snapshot::{Latest, QuerySnapshot, of_query};
-use crate::postgres::{recovery, slot, transaction};
+use crate::postgres::{proc, recovery, transaction};
 
 /// Returns the snapshot of the query that asks for a watermark.
 pub fn snapshot() -> Result<QuerySnapshot, Error> {
@@ -79,10 +79,10 @@ pub fn open_transactions() -> Vec<OpenTransaction> {
     let Some(memory) = memory() else { return Vec::new() };
     let database = recovery::database();
     let mut open = Vec::new();
-    for (number, slot) in (0..).zip(memory.slots) {
-        let bound = slot.bound();
+    for (number, proc) in (0..).zip(memory.procs) {
+        let bound = proc.bound();
         let (pid, role) = transaction::process_of(number);
-        if bound != NEVER && slot.database() == database && pid != 0 {
+        if bound != NEVER && proc.database() == database && pid != 0 {
             push(&mut open, OpenTransaction { pid: Some(pid), xid: None, role: Some(role), bound });
         }
     }
@@ -108,12 +108,12 @@ pub struct MakingIds {
 /// Returns the transactions of other sessions, in all databases, that have made IDs.
 pub fn making_ids() -> Vec<MakingIds> {
     let Some(memory) = memory() else { return Vec::new() };
-    let own = slot::numbers().0;
-    let others = (0..).zip(memory.slots).filter(|(number, _)| *number != own);
-    let busy = others.map(|(number, slot)| MakingIds {
+    let own = proc::numbers().0;
+    let others = (0..).zip(memory.procs).filter(|(number, _)| *number != own);
+    let busy = others.map(|(number, proc)| MakingIds {
         pid: transaction::process_of(number).0,
-        database: slot.database(),
-        bound: slot.bound(),
+        database: proc.database(),
+        bound: proc.bound(),
     });
     collected(busy.filter(|one| one.pid != 0 && one.bound != NEVER))
 }

@@ -17,12 +17,12 @@ use super::encoding::to_utf8_lossy;
 pub struct Json(pub String);
 
 /// The longest text that is read, in bytes. The longest definition of a layout has about half of that.
-pub const LONGEST: usize = 16_000;
+pub const MAX_BYTES: usize = 16_000;
 /// A value takes no more than so many bytes for each byte of its text.
 const WIDTH: usize = 8;
 
 fn refuse(has: &str, length: usize) {
-    let detail = format!("{has} {length} bytes; flake reads at most {LONGEST} bytes of text.");
+    let detail = format!("{has} {length} bytes; flake reads at most {MAX_BYTES} bytes of text.");
     ereport!(ERROR, PgSqlErrorCode::ERRCODE_PROGRAM_LIMIT_EXCEEDED, "JSON is too long", detail);
 }
 
@@ -41,12 +41,12 @@ impl FromDatum for Json {
         }
         // SAFETY: it reads the length of a varlena, which may be stored elsewhere.
         let length = unsafe { pg_sys::toast_raw_datum_size(datum) };
-        if length > WIDTH * LONGEST {
+        if length > WIDTH * MAX_BYTES {
             refuse("It takes", length);
         }
         // SAFETY: jsonb_out takes a jsonb and returns a C string.
         let text: &CStr = unsafe { direct_function_call(pg_sys::jsonb_out, &[Some(datum)]) }?;
-        if text.count_bytes() > LONGEST {
+        if text.count_bytes() > MAX_BYTES {
             refuse("Its text has", text.count_bytes());
         }
         Some(Self(to_utf8_lossy(text.to_bytes()).into_owned()))

@@ -14,7 +14,7 @@ use pgrx::pg_sys;
 use super::interrupts::{self, Held};
 
 /// How often a session tries to take a lock before it sleeps. Most locks are held briefly.
-const ATTEMPTS: usize = 100;
+const MAX_SPINS: usize = 100;
 
 // The states of a lock.
 const FREE: u32 = 0;
@@ -61,7 +61,7 @@ impl<T> Lock<T> {
     /// Takes the lock. The wait can be canceled, with PostgreSQL's error, unless the session holds interrupts, as it does when it
     /// holds another lock or exits.
     pub fn lock(&self) -> Guard<'_, T> {
-        (0..ATTEMPTS).find_map(|_| self.try_lock().or_else(spin)).unwrap_or_else(|| self.wait())
+        (0..MAX_SPINS).find_map(|_| self.try_lock().or_else(spin)).unwrap_or_else(|| self.wait())
     }
 
     #[cold]

@@ -13,7 +13,7 @@ use pgrx::{PgLogLevel, pg_sys};
 use super::memory;
 
 /// How many bytes of a text remain.
-const LONGEST: c_int = 20_000;
+const MAX_BYTES: c_int = 20_000;
 
 /// The bits of a code that tell its class, and the classes 00 and 01, of messages after which a function continues.
 const CLASS: c_int = 0xfff;
@@ -66,8 +66,8 @@ unsafe fn shorten() {
         pg_sys::CurrentMemoryContext = own;
         let cut = |text: *mut c_char, set: unsafe extern "C-unwind" fn(*const c_char, ...) -> c_int| {
             let length = text.as_ref().map_or(0, |text| CStr::from_ptr(text).count_bytes() as c_int);
-            if length > LONGEST {
-                set(c"%.*s...".as_ptr(), pg_mbcliplen(text, length, LONGEST), text);
+            if length > MAX_BYTES {
+                set(c"%.*s...".as_ptr(), pg_mbcliplen(text, length, MAX_BYTES), text);
             }
         };
         cut((*error).message, errmsg_internal);

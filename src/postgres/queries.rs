@@ -21,7 +21,7 @@ const CHUNK: c_long = 1000;
 const SMALL_CHUNK: c_long = 10;
 
 /// How many plans a session keeps, each about 20 kB. They are never freed, because they could be in use.
-const MOST: usize = 200;
+const MAX_PLANS: usize = 200;
 
 /// Plans by their query and the types of the parameters.
 type Plans = HashMap<(CString, Vec<pg_sys::Oid>), pg_sys::SPIPlanPtr>;
@@ -29,7 +29,7 @@ type Plans = HashMap<(CString, Vec<pg_sys::Oid>), pg_sys::SPIPlanPtr>;
 thread_local! {
     /// Plans by their query and the types of the parameters, which the text does not contain. It is never dropped, because libc would
     /// end the process if it could not register the destructor.
-    static KEPT: ManuallyDrop<RefCell<Plans>> = ManuallyDrop::default();
+    static PLANS: ManuallyDrop<RefCell<Plans>> = ManuallyDrop::default();
 }
 
 /// A parameter of a query: its type and its value.
@@ -119,7 +119,7 @@ impl Queries {
     /// Returns the plan of a query, and keeps it unless there are too many.
     fn plan(&self, query: &CStr, mut types: Vec<pg_sys::Oid>) -> pg_sys::SPIPlanPtr {
         let key = (query.to_owned(), types.clone());
-        if let Some(plan) = KEPT.with(|kept| kept.borrow().get(&key).copied()) {
+        if let Some(plan) = PLANS.with(|kept| kept.borrow().get(&key).copied()) {
             return plan;
         }
         // SAFETY: there is a connection, and the number of types is right. A failure raises an error.
@@ -127,9 +127,9 @@ impl Queries {
             let (count, options) = (types.len() as c_int, pg_sys::CURSOR_OPT_GENERIC_PLAN as c_int);
             pg_sys::SPI_prepare_cursor(query.as_ptr(), count, types.as_mut_ptr(), options)
         };
-        KEPT.with(|kept| {
+        PLANS.with(|kept| {
             let mut kept = kept.borrow_mut();
-            if kept.len() < MOST {
+            if kept.len() < MAX_PLANS {
                 // SAFETY: the plan was just made.
                 unsafe { pg_sys::SPI_keepplan(plan) };
                 kept.insert(key, plan);

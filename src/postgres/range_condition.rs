@@ -2,7 +2,6 @@
 //! `key >= first(span, …) AND key <= last(span, …)`, so that indexes and partitions are used.
 #![allow(unsafe_code, reason = "reads and builds nodes of plans")]
 
-use std::ffi::CStr;
 use std::ptr;
 use std::slice;
 

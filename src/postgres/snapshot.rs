@@ -94,11 +94,11 @@ impl host::QuerySnapshot for QuerySnapshot {
         self.transactions() == of_transaction.transactions()
     }
 
-    fn note(&self) -> Option<i64> {
+    fn cached_watermark(&self) -> Option<i64> {
         self.noted(None)
     }
 
-    fn set_note(&self, instant: i64) {
+    fn cache_watermark(&self, instant: i64) {
         self.noted(Some(instant));
     }
 }

@@ -12,9 +12,9 @@ use super::memory;
 use super::nodes::elements;
 
 /// The longest text that is read.
-const LONGEST: usize = 1_000_000;
+const MAX_TREE_BYTES: usize = 1_000_000;
 /// How many bytes of text one reader reads. Any role can create expressions, and the caller of another role waits for this.
-const MOST: usize = 100_000_000;
+const MAX_BYTES: usize = 100_000_000;
 
 /// A relation, and the number of a column.
 pub type Column = (pg_sys::Oid, i16);
@@ -58,7 +58,7 @@ pub struct Reader {
 
 impl Reader {
     pub fn new() -> Self {
-        Self { left: MOST }
+        Self { left: MAX_BYTES }
     }
 
     /// Reads a tree whose variables outside of queries belong to `table`. Returns None if it is too long, if too many others were
@@ -70,7 +70,7 @@ impl Reader {
         // caught comes from functions that only allocate memory.
         unsafe {
             let length = pg_sys::toast_raw_datum_size(tree);
-            if length > LONGEST.min(self.left) {
+            if length > MAX_TREE_BYTES.min(self.left) {
                 return None;
             }
             self.left -= length;

@@ -2,8 +2,6 @@
 //! plan.
 #![allow(unsafe_code, reason = "reads nodes of plans")]
 
-use std::ffi::CStr;
-
 use flake_core::ContiguousIds;
 use pgrx::{PgList, is_a, pg_sys};
 
@@ -33,7 +31,6 @@ pub struct Relation<'a> {
 
 /// A filter by time that is equivalent to a range of keys.
 pub struct Filter<'a> {
-    pub function: &'a TimeFunction,
     pub call: &'a pg_sys::FuncExpr,
     /// The condition, if the filter has the form `CASE WHEN condition THEN time(key) END`.
     pub condition: Option<*mut pg_sys::Node>,
@@ -144,7 +141,7 @@ impl<'a> Relation<'a> {
             let contiguous = (function.contiguous)(constants.first().map(|&constant| Text::from_datum(constant)))?;
             let key = bare(arguments.get_ptr(0)?).cast();
             let TimeOf { call, condition } = time;
-            Some(Filter { function, call, condition, key, more, contiguous, strategy, instant, instant_type })
+            Some(Filter { call, condition, key, more, contiguous, strategy, instant, instant_type })
         }
     }
 

@@ -94,7 +94,7 @@ pub fn next_xid() -> u64 {
 
 /// Assigns a transaction ID and aborts it at once, with a record in the WAL: a subtransaction gets it and is rolled back. May raise
 /// an error.
-pub fn use_up_a_number() {
+pub fn consume_xid() {
     // SAFETY: this is a transaction. State that the end of the subtransaction changes is restored, as PL/pgSQL does.
     unsafe {
         let (context, owner) = (pg_sys::CurrentMemoryContext, pg_sys::CurrentResourceOwner);
@@ -165,7 +165,7 @@ impl Transactions for OfServer {
         }
     }
 
-    fn oldest(&self) -> u64 {
+    fn oldest_xmin(&self) -> u64 {
         // SAFETY: without a relation, it considers all databases.
         let oldest = unsafe { pg_sys::GetOldestNonRemovableTransactionId(std::ptr::null_mut()) };
         // This is read later, so it is greater.
@@ -185,11 +185,11 @@ pub fn is_in_worker() -> bool {
     unsafe { pg_sys::ParallelWorkerNumber >= 0 }
 }
 
-/// Returns the process that owns a slot, and the role that its session began as. The process is 0 if the slot is free.
-pub fn process_of(slot: u32) -> (i32, pg_sys::Oid) {
-    // SAFETY: the slot is one of this server's.
+/// Returns the process that owns a proc, and the role that its session began as. The process is 0 if the proc is free.
+pub fn process_of(proc: u32) -> (i32, pg_sys::Oid) {
+    // SAFETY: the proc is one of this server's.
     unsafe {
-        let process = (*pg_sys::ProcGlobal).allProcs.add(slot as usize);
+        let process = (*pg_sys::ProcGlobal).allProcs.add(proc as usize);
         ((&raw const (*process).pid).read_volatile(), (&raw const (*process).roleId).read_volatile())
     }
 }

@@ -27,7 +27,7 @@ struct Known {
 }
 
 /// How many keys a session remembers.
-const MOST: usize = 100;
+const MAX_KEYS: usize = 100;
 
 thread_local! {
     /// The keys found in this version of the catalog. It is never dropped; see `layouts`.
@@ -74,7 +74,7 @@ pub fn with<R>(name: &[u8], act: impl Fn(&str, &Ranges) -> R) -> R {
         KNOWN.with_borrow_mut(|(of, known)| {
             // For each key, only the last role that used it is remembered.
             known.retain(|other| *of == version && other.name != key.name);
-            if known.len() == MOST {
+            if known.len() == MAX_KEYS {
                 known.clear();
             }
             *of = version;

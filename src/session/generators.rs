@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
+use flake_core::ledger::cursors::claims::{Quota, quota};
+use flake_core::ledger::cursors::line::CUSTOM_LINES;
 use flake_core::ledger::host::Server;
 use flake_core::ledger::time::begin::parts;
-use flake_core::ledger::time::grant::FAR;
-use flake_core::ledger::words::claims::{Quota, quota};
-use flake_core::ledger::words::line::CUSTOM_LINES;
-use flake_core::{Answer, IdSource, Place, Reason, Resumable, Slot, lanes_of};
+use flake_core::ledger::time::grant::FAR_MICROS;
+use flake_core::{Answer, IdSource, Place, ProcNumber, Reason, Resumable, lanes_of};
 use pgrx::PgSqlErrorCode::*;
 
 use super::delays::{self, Delays};
@@ -18,7 +18,7 @@ use crate::error::Error;
 use crate::ledger::{self, Member};
 use crate::postgres::timestamptz::to_text;
 use crate::postgres::transaction::is_in_worker;
-use crate::postgres::{recovery, slot};
+use crate::postgres::{proc, recovery};
 
 /// A generator of this session.
 pub struct SessionGenerator<S: IdSource> {
@@ -38,10 +38,10 @@ impl<S: IdSource> SessionGenerator<S> {
         }
         check(source)?;
         let mut own = join()?;
-        let (slot, slots) = slot::numbers();
+        let (proc, procs) = proc::numbers();
         let lanes = lanes_of(&source, parts(&mut own)?)?;
         let database = recovery::database();
-        let place = Place::find(&own, &source, lanes, lanes[0].of(Slot::new(slot, slots)?), database);
+        let place = Place::find(&own, &source, lanes, lanes[0].of(ProcNumber::new(proc, procs)?), database);
         let quota = || quota(own.shared(), own.lines(), database);
         let place = place.ok_or_else(|| no_lanes_left(&source.name(), lanes[0].count, quota()))?;
         let resumable = Resumable::begin(&mut own, source, &place)?;
@@ -65,9 +65,9 @@ impl<S: IdSource> SessionGenerator<S> {
     }
 
     /// Forgets the last reading of the clock, and that the page has the generator's time.
-    pub const fn doubt_page(&mut self) {
+    pub const fn invalidate_page(&mut self) {
         self.forget_reading();
-        self.resumable.doubt_page();
+        self.resumable.invalidate_page();
     }
 
     /// Forgets the last reading of the clock.
@@ -79,7 +79,7 @@ impl<S: IdSource> SessionGenerator<S> {
     #[inline]
     pub fn at_once(&mut self, argument: S::Argument) -> Option<S::Id> {
         if let Some(now) = self.clock.known()
-            && let Some(id) = self.resumable.generator.next_taken(now, argument)
+            && let Some(id) = self.resumable.generator.try_next(now, argument)
         {
             return Some(id);
         }
@@ -131,7 +131,7 @@ impl<S: IdSource> SessionGenerator<S> {
         // While IDs lead the clock, flake's time passes at half its speed.
         let ahead = until.saturating_sub(time).max(0);
         let remaining = ahead.saturating_mul(2).min(until.saturating_sub(clock).max(0));
-        if reason == Reason::NextTick && remaining > FAR {
+        if reason == Reason::NextTick && remaining > FAR_MICROS {
             let (layout, left) = (self.source().name(), Duration::from_micros(remaining.unsigned_abs()));
             return Err(Error::not_ready(format!("next tick of layout \"{layout}\" is too far away"))
                 .detail(format!(

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use flake_core::IdSource;
 use flake_core::ledger::host::Server;
-use flake_core::ledger::time::grant::FAR;
+use flake_core::ledger::time::grant::FAR_MICROS;
 use pgrx::PgSqlErrorCode::*;
 
 use self::stores::{In, forget_readings, join, with_generator};
@@ -72,7 +72,7 @@ pub fn cover(id: impl Display, tick: Range<i64>) -> Result<(), Error> {
     }
     let mut own = join()?;
     let ahead = tick.start.saturating_sub(own.time(own.era(), false));
-    if ahead > FAR {
+    if ahead > FAR_MICROS {
         let by = Duration::from_micros(ahead.unsigned_abs());
         return Err(Error::not_ready("ID is too far ahead of the clock")
             .detail(format!(
@@ -106,13 +106,13 @@ const POLL: Duration = Duration::from_millis(5);
 /// How long it waits before it tells the client.
 const TELL_AFTER: Duration = Duration::from_millis(500);
 /// How long it waits if the caller has set no lock_timeout. Any role could otherwise keep an operator waiting.
-const LONGEST: Duration = Duration::from_secs(10);
+const DEFAULT_LOCK_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Waits until the transactions that have made IDs so far have ended.
 fn wait_for_transactions() -> Result<(), Error> {
     let mut busy = ledger::making_ids();
     let longest = match lock_timeout() {
-        0 => LONGEST,
+        0 => DEFAULT_LOCK_TIMEOUT,
         set => Duration::from_millis(set.unsigned_abs().into()),
     };
     let mut has_told = false;

@@ -51,7 +51,7 @@ impl<S: IdSource> Store<S> {
     /// Makes all generators look at the page before their next ID.
     fn doubt_pages(&self) {
         if let Ok(mut generators) = self.generators.try_borrow_mut() {
-            generators.all_mut().for_each(SessionGenerator::doubt_page);
+            generators.all_mut().for_each(SessionGenerator::invalidate_page);
         }
     }
 
@@ -123,7 +123,7 @@ pub fn forget_readings() {
 pub fn join() -> Result<Member, Error> {
     #[pg_guard]
     unsafe extern "C-unwind" fn at_exit(_code: i32, _argument: pg_sys::Datum) {
-        // The words of their lanes say how far the generators got; here they only report their counts.
+        // The cursors of their lanes say how far the generators got; here they only report their counts.
         LAYOUTS.with(Store::report);
         SNOS.with(Store::report);
         ledger::leave();

@@ -1,6 +1,6 @@
 """Servers whose clocks stand still, so that nothing depends on the speed of the machine.
 
-All IDs of an instant lie in one tick. A server has few slots, and most of them are in use at once. So two servers, or a server
+All IDs of an instant lie in one tick. A server has few procs, and most of them are in use at once. So two servers, or a server
 before and after a fault, make the same IDs unless something prevents it.
 """
 
@@ -60,7 +60,7 @@ def server_at_0(servers, *settings, fill=create_table, **options):
 
 @contextlib.contextmanager
 def sessions(server, **options):
-    """Connects about as many sessions as there are slots. Their processes have ended after the block."""
+    """Connects about as many sessions as there are procs. Their processes have ended after the block."""
     with contextlib.ExitStack() as opened:
         yield [opened.enter_context(server.session(**options)) for _ in range(SESSIONS)]
 
@@ -118,13 +118,13 @@ def make(db, made, rows=ROWS):
 
 
 def make_in_all(server, made, **options):
-    """Makes IDs of each kind in all slots. Then a clock that stands is set to the next unit of snos."""
+    """Makes IDs of each kind in all procs. Then a clock that stands is set to the next unit of snos."""
     assert attempts(server, made, patience=LONG, **options) == set()
     next_unit(server)
 
 
 def next_unit(server):
-    """Sets a clock that stands to the next unit of snos, because the next owner of a slot makes none in the unit of the one
+    """Sets a clock that stands to the next unit of snos, because the next owner of a proc makes none in the unit of the one
     before."""
     with contextlib.suppress(ValueError):
         stands = datetime.datetime.strptime((server.base / "clock").read_text().strip(), CLOCK)
@@ -132,7 +132,7 @@ def next_unit(server):
 
 
 def insert(server, made, **options):
-    """Inserts rows with IDs of each kind from all slots."""
+    """Inserts rows with IDs of each kind from all procs."""
     ids = ", ".join(f"{kind}::text" for kind in made.kinds)
     with sessions(server, **options) as dbs:
         for db in dbs:

@@ -72,7 +72,7 @@ def test_sessions_of_two_libraries_of_the_same_form_go_on_together(own_servers):
         old, new = dbs[:3], dbs[3:]
         for db in old:
             make(db, made)
-        replace(server, "stalls")
+        replace(server, "injection_points")
         for seconds in [0, 2, 4]:
             server.set_clock(at(seconds))
             for pair in zip(old, new, strict=True):

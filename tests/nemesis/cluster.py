@@ -32,7 +32,7 @@ OTHER = os.environ.get("FLAKE_NEMESIS_OTHER") or None
 
 
 def of_version(program=None):
-    """Limits the server processes that make no IDs, which would get slots of their own."""
+    """Limits the server processes that make no IDs, which would get procs of their own."""
     return ["autovacuum_worker_slots=2"] if pg_config("--version", program).name.startswith("PostgreSQL 18") else []
 
 

@@ -1,4 +1,4 @@
-"""The shapes of deployments: how many nodes divide the IDs, and how many slots the other node has."""
+"""The shapes of deployments: how many nodes divide the IDs, and how many procs the other node has."""
 
 import typing
 
@@ -12,6 +12,6 @@ class Shape(typing.NamedTuple):
     sequence: int
 
 
-# In the second shape, the division of snos among slots leaves large remainders.
+# In the second shape, the division of snos among procs leaves large remainders.
 SHAPES = [Shape(8, 9, 4, 6), Shape(128, 246, 7, 12)]
 MOST_CONNECTIONS = 12  # of servers with standbys, where the setting must not decrease

@@ -80,7 +80,7 @@ class Client:
         self.maker = self.node.maker
         connect = functools.partial(psycopg.connect, host=str(self.node.server.dir), autocommit=True, connect_timeout=30)
         with contextlib.ExitStack() as others:
-            # Short-lived connections before this one shift which slot it gets.
+            # Short-lived connections before this one shift which proc it gets.
             for _ in range(self.random.choice([0, 0, 0, 0, 1, 3])):
                 others.enter_context(connect(user="postgres", dbname=self.database))
             db = connect(**options)

@@ -33,7 +33,7 @@ def session_of_each(server):
 
 
 def test_databases_of_a_server_make_different_ids(server):
-    """IDs are made at the same instants, and in slots that sessions of the other database have used."""
+    """IDs are made at the same instants, and in procs that sessions of the other database have used."""
     made = Made()
     for seconds in [0, 2]:
         server.set_clock(at(seconds))

@@ -17,7 +17,7 @@ LOCKED = "SELECT pid FROM pg_stat_activity WHERE pid = ANY (%s) AND wait_event_t
 
 @pytest.mark.parametrize("call", ["flake_next('twitter')", "sno_next()"])
 def test_sessions_that_end_while_they_ask_for_time_keep_nobody_waiting(own_servers, call):
-    """The next owners of their slots make other IDs, and none of them waits."""
+    """The next owners of their procs make other IDs, and none of them waits."""
     server, made = server_at_0(own_servers), Made()
 
     def ask(db):

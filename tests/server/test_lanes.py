@@ -132,14 +132,14 @@ def test_sessions_that_are_ended_in_a_bulk_insert_make_no_id_twice(server, layou
 
 
 def test_a_server_with_more_slots_than_ids_makes_ids(servers):
-    """A lane belongs to all slots, so a node needs one ID in a tick, not one for each slot."""
+    """A lane belongs to all procs, so a node needs one ID in a tick, not one for each proc."""
     server = servers("max_connections=1000", "flake.node_count=1024", "flake.node_id=1023")
-    slots = 1000
+    procs = 1000
     with server.connect() as db:
         for layout, ids in [("twitter", 512), ("uniqueid", 8)]:
             made = db.execute("SELECT count(DISTINCT flake_next(%s)) FROM generate_series(1, 500)", (layout,))
             assert made.fetchone() == (500,), layout
-            assert ids < slots
+            assert ids < procs
     server.restart("flake.node_count=32", "flake.node_id=31")
     with server.connect() as db:
         assert db.execute("SELECT count(DISTINCT flake_next('si')) FROM generate_series(1, 2000)").fetchone() == (2000,)
@@ -222,7 +222,7 @@ def test_a_database_leaves_lanes_to_the_others(own_servers):
 
 
 def test_sessions_that_follow_each_other_in_a_slot_make_no_sno_twice(servers):
-    """A slot's lane of snos is its own, and each session begins after the last tick of the one before."""
+    """A proc's lane of snos is its own, and each session begins after the last tick of the one before."""
     server = servers("max_connections=8", "superuser_reserved_connections=0", "max_worker_processes=3", "autovacuum=off")
     made = set()
     for count in range(200):

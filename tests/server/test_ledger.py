@@ -281,7 +281,7 @@ def test_preloading_saves_the_first_wait(servers):
     """The ledger is as old as the server. Otherwise the first tick would have to end, and this clock stands still."""
     server = servers("shared_preload_libraries=flake", clock="+0")
     made = Made()
-    # The next session in a slot makes snos from the next tick on.
+    # The next session in a proc makes snos from the next tick on.
     for number in range(3):
         server.set_clock(at(number / 100))
         with server.session() as db:

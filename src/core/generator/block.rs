@@ -55,7 +55,7 @@ impl Block {
     }
 
     /// Begins the next run, this many microseconds into the tick. Returns whether there is one.
-    pub fn go_on(&mut self, path: &Path, into_tick: u64) -> bool {
+    pub fn next_run(&mut self, path: &Path, into_tick: u64) -> bool {
         let goes_on = into_tick < self.step_end && self.remaining > 0;
         if goes_on {
             self.begin_run(path);

@@ -4,8 +4,8 @@
 //!
 //! 8. Snos toggle their tick-tock bit instead, and continue in the past, if none with the toggled bit was made there. The bit is the last
 //!    one of a count that all sessions share. A session increases the count by compare-and-swap, only if a reading of the clock that
-//!    it has made *after* it had loaded its lane's word is still behind, and the words of the other bit are in earlier units in all
-//!    lanes. Snos lead the clock by an anchor of their own, so that layouts that lead do not let snos go back. No slot keeps
+//!    it has made *after* it had loaded its lane's cursor is still behind, and the cursors of the other bit are in earlier units in all
+//!    lanes. Snos lead the clock by an anchor of their own, so that layouts that lead do not let snos go back. No proc keeps
 //!    anything, and an exit writes nothing.
 
 mod block;
@@ -18,9 +18,9 @@ use self::block::Block;
 use self::source::IdSource;
 use self::taking::{Stop, Taking, Tick};
 use crate::Lanes;
+use crate::cursors::Cursors;
 use crate::instant::BEGINNING;
 use crate::layout::ticks::Ticks;
-use crate::words::Words;
 
 /// A generator's answer to an instant.
 #[allow(missing_docs, reason = "the answers say what their instants are")]
@@ -37,7 +37,7 @@ pub enum Answer<Id = u64> {
     /// The tick of this instant is closed, because it began before the instant that the generator was started with; `until` is when
     /// the first tick begins that is open.
     Closed { until: i64 },
-    /// The words do not count any more, so what was taken from them is dropped.
+    /// The cursors do not count any more, so what was taken from them is dropped.
     Dropped,
     /// The clock is past the last tick.
     Exhausted,
@@ -120,15 +120,15 @@ impl<S: IdSource> Generator<S> {
 
     /// Makes the next ID at the instant `now`, if it has been taken already.
     #[inline]
-    pub fn next_taken(&mut self, now: i64, argument: S::Argument) -> Option<S::Id> {
+    pub fn try_next(&mut self, now: i64, argument: S::Argument) -> Option<S::Id> {
         self.block.is_ready(now.wrapping_sub(self.start) as u64).then(|| self.issue(argument))
     }
 
-    /// Makes the next ID at the instant `now`. If none is taken, takes some from the lanes with these words.
+    /// Makes the next ID at the instant `now`. If none is taken, takes some from the lanes with these cursors.
     #[inline]
-    pub fn next(&mut self, now: i64, words: &impl Words, argument: S::Argument) -> Answer<S::Id> {
+    pub fn next(&mut self, now: i64, cursors: &impl Cursors, argument: S::Argument) -> Answer<S::Id> {
         if !self.block.is_ready(now.wrapping_sub(self.start) as u64)
-            && let Err(answer) = self.take(now, words)
+            && let Err(answer) = self.take(now, cursors)
         {
             return answer;
         }
@@ -142,10 +142,10 @@ impl<S: IdSource> Generator<S> {
     }
 
     /// Makes IDs at the instant `now`, up to the length of `ids` and as long as the tick has room. Returns how many.
-    pub fn fill(&mut self, now: i64, words: &impl Words, ids: &mut [S::Id], argument: S::Argument) -> usize {
+    pub fn fill(&mut self, now: i64, cursors: &impl Cursors, ids: &mut [S::Id], argument: S::Argument) -> usize {
         let mut made = 0;
         while made < ids.len() {
-            let Answer::Issue(id) = self.next(now, words, argument) else { break };
+            let Answer::Issue(id) = self.next(now, cursors, argument) else { break };
             ids[made] = id;
             // The rest of the run needs no checks.
             let rest = (ids.len() - made - 1).min(self.block.run() as usize);
@@ -185,33 +185,33 @@ impl<S: IdSource> Generator<S> {
 
     /// Lets snos go back in time to the instant `now`, a reading of the clock that was made after the answer [`Answer::Behind`].
     /// Returns whether to ask again; if not, the generator is one of a layout, or time before `now` may have been used.
-    pub fn step_back(&self, now: i64, words: &impl Words) -> bool {
-        let (unit, size, bit) = (self.ticks.nearest(now), self.taking.lanes.size(), self.steps_back & 1);
-        let last_of = |lane, bit| words.load(lane, bit).checked_sub(1).map(|last| last / size);
+    pub fn step_back(&self, now: i64, cursors: &impl Cursors) -> bool {
+        let (unit, size, bit) = (self.ticks.clamped(now), self.taking.lanes.size(), self.steps_back & 1);
+        let last_of = |lane, bit| cursors.load(lane, bit).checked_sub(1).map(|last| last / size);
         if !self.source.goes_back() || last_of(self.taking.own, bit) <= Some(unit) {
             return false;
         }
         let is_unused = (0..self.taking.lanes.count).all(|lane| last_of(lane, 1 - bit) < Some(unit));
         // If this fails, another session has gone back, and may have made snos since.
-        is_unused && words.step_back(self.steps_back) || words.steps_back() != self.steps_back
+        is_unused && cursors.step_back(self.steps_back) || cursors.steps_back() != self.steps_back
     }
 
     /// Takes IDs of the tick of `now`. The error is the answer to return instead of an ID.
     #[cold]
-    fn take(&mut self, now: i64, words: &impl Words) -> Result<(), Answer<S::Id>> {
+    fn take(&mut self, now: i64, cursors: &impl Cursors) -> Result<(), Answer<S::Id>> {
         let length = self.ticks.length;
-        let steps_back = if self.source.goes_back() { words.steps_back() } else { 0 };
+        let steps_back = if self.source.goes_back() { cursors.steps_back() } else { 0 };
         let is_another = self.start == BEGINNING || steps_back != self.steps_back;
         if is_another || now.wrapping_sub(self.start) as u64 >= length as u64 {
             self.enter_tick(now, steps_back)?;
         }
         let passed = now.wrapping_sub(self.start) as u64;
-        if self.block.go_on(&self.taking.path, passed) {
+        if self.block.next_run(&self.taking.path, passed) {
             return Ok(());
         }
         let made = self.issued - self.issued_before;
         let tick = Tick { number: self.tick, length: length as u64, passed, made, bit: steps_back & 1 };
-        self.block = self.taking.take(&tick, words, (now, self.issued)).map_err(|stop| match stop {
+        self.block = self.taking.take(&tick, cursors, (now, self.issued)).map_err(|stop| match stop {
             Stop::UsedUp => Answer::Wait { until: self.start + length },
             Stop::Pace { until } => Answer::Ahead { until: self.start + until as i64 },
             Stop::Behind { tick, into } => Answer::Behind { until: self.ticks.start_of(tick) + into as i64 },
@@ -227,7 +227,7 @@ impl<S: IdSource> Generator<S> {
             return Err(Answer::Exhausted);
         }
         // Time before the epoch counts as the first tick.
-        let tick = self.ticks.nearest(now);
+        let tick = self.ticks.clamped(now);
         let start = self.ticks.start_of(tick);
         if start < self.free_from {
             let first = self.ticks.since(self.free_from).ok_or(Answer::Exhausted)?;

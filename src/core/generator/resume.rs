@@ -2,17 +2,17 @@
 
 use super::source::IdSource;
 use super::{Answer, Generator};
+use crate::ledger::cursors::claims::{self, BUILT_IN, Claim, Counted, ServerCursors};
 use crate::ledger::host::{Fault, Host, Server};
 use crate::ledger::lasting::page::confirm;
 use crate::ledger::time::grant::{Beginning, Grant, begin, grant};
 use crate::ledger::time::lead::lead;
 use crate::ledger::time::shared::generation_of;
-use crate::ledger::words::claims::{self, BUILT_IN, Claim, Counted, ServerWords};
 use crate::{Error, Lanes, Part};
 
 /// IDs lead the clock to the floor, but not to the first tick after it if a layout's ticks last this long, in microseconds: all layouts
 /// would lead.
-const LONG_TICK: i64 = 1_000_000;
+const LONG_TICK_MICROS: i64 = 1_000_000;
 /// More eras than there can be.
 const NO_ERA: u64 = u64::MAX;
 
@@ -38,7 +38,7 @@ pub struct Place {
     pub lanes: [Lanes; 2],
     /// The number of the generator's own lane.
     pub lane: u64,
-    /// Where the words of the lanes are.
+    /// Where the cursors of the lanes are.
     pub claim: Claim,
 }
 
@@ -51,7 +51,7 @@ pub fn lanes_of(source: &impl IdSource, [one, other]: [Part; 2]) -> Result<[Lane
 }
 
 impl Place {
-    /// Finds the words of a source's lanes, or returns None if the custom layouts of this database have as many as they can have.
+    /// Finds the cursors of a source's lanes, or returns None if the custom layouts of this database have as many as they can have.
     pub fn find<S: IdSource>(
         server: &impl Server,
         source: &S,
@@ -61,7 +61,7 @@ impl Place {
     ) -> Option<Self> {
         debug_assert_eq!(lanes[0].count, lanes[1].count, "the generations have lines in common");
         let database = if source.is_built_in() { BUILT_IN } else { database };
-        let counted = Counted { key: source.words(), lanes: lanes[0], rule: source.rule(), database };
+        let counted = Counted { key: source.cursors(), lanes: lanes[0], rule: source.rule(), database };
         Some(Self { lanes, lane, claim: claims::claim(server, &counted)? })
     }
 }
@@ -75,7 +75,7 @@ impl<S: IdSource> Resumable<S> {
     }
 
     /// Begins again in a new era, or makes sure that the page has the time of this one.
-    fn begin_anew<H: Host>(&mut self, host: &mut H, era: u64) -> Result<(), H::Error> {
+    fn begin_again<H: Host>(&mut self, host: &mut H, era: u64) -> Result<(), H::Error> {
         if self.era == era {
             confirm(host)?;
             self.page_of = era;
@@ -89,7 +89,7 @@ impl<S: IdSource> Resumable<S> {
 
     /// Makes the generator look at the page before its next ID. A transaction that is rolled back may have created the extension, and
     /// with it the page that has the generator's time.
-    pub const fn doubt_page(&mut self) {
+    pub const fn invalidate_page(&mut self) {
         self.page_of = NO_ERA;
     }
 
@@ -117,19 +117,19 @@ impl<S: IdSource> Resumable<S> {
         (admits(era, now) && server.shared().era() == era).then_some(now)
     }
 
-    fn words<'a, H: Server>(&self, server: &'a H) -> ServerWords<'a, H> {
-        ServerWords::new(server, self.place.claim, self.era)
+    fn cursors<'a, H: Server>(&self, server: &'a H) -> ServerCursors<'a, H> {
+        ServerCursors::new(server, self.place.claim, self.era)
     }
 
     /// Makes an ID at an instant that was admitted, without asking the ledger. Returns None if the time must be granted first.
     #[inline]
     pub fn at(&mut self, server: &impl Server, now: i64, argument: S::Argument) -> Option<Answer<S::Id>> {
-        (now < self.limit).then(|| self.generator.next(now, &self.words(server), argument))
+        (now < self.limit).then(|| self.generator.next(now, &self.cursors(server), argument))
     }
 
     /// Makes as many IDs as it can at an instant that was admitted, without asking the ledger. Returns how many.
     pub fn fill(&mut self, server: &impl Server, now: i64, ids: &mut [S::Id], argument: S::Argument) -> usize {
-        if now < self.limit { self.generator.fill(now, &self.words(server), ids, argument) } else { 0 }
+        if now < self.limit { self.generator.fill(now, &self.cursors(server), ids, argument) } else { 0 }
     }
 
     /// Makes an ID at flake's time, once `admit` lets the transaction make IDs of an instant in an era; its error is an announced
@@ -148,7 +148,7 @@ impl<S: IdSource> Resumable<S> {
         loop {
             let era = host.shared().era();
             if !self.is_of(era) {
-                self.begin_anew(host, era)?;
+                self.begin_again(host, era)?;
                 continue;
             }
             let now = host.time(era, of_snos);
@@ -166,12 +166,12 @@ impl<S: IdSource> Resumable<S> {
                 Ok(Some(Answer::Dropped)) => continue,
                 Ok(Some(Answer::Behind { until })) => {
                     let fresh = host.time(era, of_snos);
-                    if fresh >= until || self.generator.step_back(fresh, &self.words(host)) {
+                    if fresh >= until || self.generator.step_back(fresh, &self.cursors(host)) {
                         continue;
                     }
                     until
                 }
-                Ok(Some(Answer::Closed { until })) if self.generator.source.ticks().length < LONG_TICK => until,
+                Ok(Some(Answer::Closed { until })) if self.generator.source.ticks().length < LONG_TICK_MICROS => until,
                 Ok(Some(Answer::Closed { .. })) if now < self.floor => self.floor,
                 Ok(Some(answer)) => return Ok(answer),
             };

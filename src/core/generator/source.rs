@@ -25,8 +25,8 @@ pub trait IdSource: Copy + PartialEq {
     fn generates(&self) -> bool;
     /// Whether a generator continues in the past when the clock steps back, with the tick-tock bit toggled.
     fn goes_back(&self) -> bool;
-    /// A number that identifies the words of its lanes: equal for sources that share words.
-    fn words(&self) -> u64 {
+    /// A number that identifies the cursors of its lanes: equal for sources that share cursors.
+    fn cursors(&self) -> u64 {
         self.key()
     }
     /// Computes the lanes of a part.

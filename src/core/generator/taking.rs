@@ -2,25 +2,25 @@
 //!
 //! A session takes from its own lane at the step of the clock. If that lane is used up there, the session takes from the lanes at
 //! the places above it, and in the next step from the lowest place on. So its IDs rise, and a session that is alone reaches the
-//! limit of all lanes. If IDs are not in the order of time, the session takes from all other lanes. The words keep sessions apart
+//! limit of all lanes. If IDs are not in the order of time, the session takes from all other lanes. The cursors keep sessions apart
 //! that take from one lane.
 
 use super::block::Block;
 use super::path::Path;
+use crate::cursors::Cursors;
 use crate::layout::STEP;
-use crate::words::Words;
 use crate::{Lanes, SequenceRule};
 
 /// How far a session may be ahead of the clock within a tick, in microseconds; at least a step. Without a limit, several busy
 /// sessions would run ahead of the clock by different amounts, insert between each other's IDs, and leave index pages half empty.
-const AHEAD: u64 = 256;
+const PACE_MICROS: u64 = 256;
 /// The same for a session that has made few IDs in the tick. So single inserts rarely wait beside a bulk load that keeps a lane
 /// ahead of the clock.
-const AHEAD_OF_FEW: u64 = 2 * AHEAD;
+const PACE_OF_FEW_MICROS: u64 = 2 * PACE_MICROS;
 /// So many IDs in a tick are not few.
-const MANY: u64 = 8;
+const MANY_IDS: u64 = 8;
 /// If steps last longer than this, in microseconds, sessions do not keep pace, because they would have to wait for each ID.
-const LONGEST_STEP: u64 = 1000;
+const LONGEST_STEP_MICROS: u64 = 1000;
 
 /// Why a session takes no block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,7 +32,7 @@ pub(super) enum Stop {
     /// The lane's IDs are taken further ahead of the clock than sessions keep pace: up to this tick, and to so many microseconds into
     /// it, less the pace.
     Behind { tick: u64, into: u64 },
-    /// The words do not count any more.
+    /// The cursors do not count any more.
     Dropped,
 }
 
@@ -75,7 +75,7 @@ impl Recent {
 struct Spot {
     step: u64,
     lane: u64,
-    word: u64,
+    cursor: u64,
 }
 
 /// A session's knowledge of the lanes.
@@ -103,7 +103,7 @@ impl Taking {
     }
 
     /// Takes a block at an instant, up to which the session has issued so many IDs.
-    pub fn take(&mut self, tick: &Tick, words: &impl Words, (now, issued): (i64, u64)) -> Result<Block, Stop> {
+    pub fn take(&mut self, tick: &Tick, cursors: &impl Cursors, (now, issued): (i64, u64)) -> Result<Block, Stop> {
         let most = match self.lanes.most_of_session(tick.length as i64) {
             Some(most) if tick.made >= most => return Err(Stop::UsedUp),
             Some(most) => most - tick.made,
@@ -111,22 +111,22 @@ impl Taking {
         };
         let wanted = self.recent.count(now, issued).clamp(1, most);
         let Lanes { ids_per_step, .. } = self.lanes;
-        let present = scale(tick.passed, self.lanes.steps, tick.length);
+        let present = mul_div(tick.passed, self.lanes.steps, tick.length);
         let base = tick.number * self.lanes.size();
         loop {
-            let Spot { step, lane, word } = self.find(tick, words, present)?;
+            let Spot { step, lane, cursor } = self.find(tick, cursors, present)?;
             self.keep_pace(tick, step, present)?;
             let end = base + (step + 1) * ids_per_step;
-            let first = word.max(base + step * ids_per_step);
-            let (within, to_wrap) = self.within(words.rule(), tick.number, first - base);
+            let first = cursor.max(base + step * ids_per_step);
+            let (within, to_wrap) = self.within(cursors.rule(), tick.number, first - base);
             let count = wanted.min(end - first).min(to_wrap);
-            debug_assert!(count > 0 && word <= first, "a block is not empty, and lies above what was taken");
+            debug_assert!(count > 0 && cursor <= first, "a block is not empty, and lies above what was taken");
             debug_assert!(first + count <= base + self.lanes.size(), "a block lies in its tick");
-            if !words.swap(lane, tick.bit, word, first + count) {
+            if !cursors.swap(lane, tick.bit, cursor, first + count) {
                 continue;
             }
             (self.step, self.lane) = (step, lane);
-            if !words.are_current() {
+            if !cursors.are_current() {
                 return Err(Stop::Dropped);
             }
             return Ok(self.block(tick, lane, within, count));
@@ -134,15 +134,15 @@ impl Taking {
     }
 
     fn block(&self, tick: &Tick, lane: u64, position: u64, count: u64) -> Block {
-        let step_end = scale_up(position / self.lanes.ids_per_step + 1, tick.length, self.lanes.steps);
+        let step_end = mul_div_ceil(position / self.lanes.ids_per_step + 1, tick.length, self.lanes.steps);
         Block::new(&self.path, self.lanes.number_at(lane, tick.number, position), count, step_end)
     }
 
     /// Finds the lane and the step of the next block.
-    fn find(&self, tick: &Tick, words: &impl Words, present: u64) -> Result<Spot, Stop> {
+    fn find(&self, tick: &Tick, cursors: &impl Cursors, present: u64) -> Result<Spot, Stop> {
         let base = tick.number * self.lanes.size();
         let end = base + self.lanes.size();
-        let own = words.load(self.own, tick.bit);
+        let own = cursors.load(self.own, tick.bit);
         if own > end {
             let (number, position) = ((own - 1) / self.lanes.size(), (own - 1) % self.lanes.size());
             let step = position / self.lanes.ids_per_step;
@@ -151,11 +151,11 @@ impl Taking {
         }
         // The session has not left the step of its last block, or begins with its own lane at the clock's step.
         let (step, lane) = if self.step >= present { (self.step, self.lane) } else { (present, self.own) };
-        let word = if lane == self.own { own } else { words.load(lane, tick.bit) };
-        if word < base + (step + 1) * self.lanes.ids_per_step {
-            return Ok(Spot { step, lane, word });
+        let cursor = if lane == self.own { own } else { cursors.load(lane, tick.bit) };
+        if cursor < base + (step + 1) * self.lanes.ids_per_step {
+            return Ok(Spot { step, lane, cursor });
         }
-        self.find_another(tick, words, (step, lane)).ok_or(Stop::UsedUp)
+        self.find_another(tick, cursors, (step, lane)).ok_or(Stop::UsedUp)
     }
 
     /// How many places a lane lies behind the beginning of the step, or behind the session's own lane if IDs are not in order.
@@ -166,18 +166,18 @@ impl Taking {
     }
 
     /// Finds the nearest place behind a used up one that has IDs, in one pass over all lanes.
-    fn find_another(&self, tick: &Tick, words: &impl Words, (step, lane): (u64, u64)) -> Option<Spot> {
+    fn find_another(&self, tick: &Tick, cursors: &impl Cursors, (step, lane): (u64, u64)) -> Option<Spot> {
         let Lanes { ids_per_step, steps, count, .. } = self.lanes;
         let base = tick.number * self.lanes.size();
         let used_up = self.distance(lane, tick.number, step);
         let at = |lane| {
-            let word = words.load(lane, tick.bit);
-            let mut open = word.saturating_sub(base) / ids_per_step;
+            let cursor = cursors.load(lane, tick.bit);
+            let mut open = cursor.saturating_sub(base) / ids_per_step;
             if open <= step {
                 open = if self.distance(lane, tick.number, step) <= used_up { step + 1 } else { step };
             }
             // A lane at the end of this tick, or beyond it, has no step with IDs of it.
-            (open < steps).then_some(Spot { step: open, lane, word })
+            (open < steps).then_some(Spot { step: open, lane, cursor })
         };
         (0..count).filter_map(at).min_by_key(|spot| (spot.step, self.distance(spot.lane, tick.number, spot.step)))
     }
@@ -196,12 +196,12 @@ impl Taking {
     }
 
     const fn has_pace(&self, tick: &Tick) -> bool {
-        tick.length / self.lanes.steps <= LONGEST_STEP
+        tick.length / self.lanes.steps <= LONGEST_STEP_MICROS
     }
 
     /// Returns how many microseconds into the tick a step begins, less the pace.
     fn before(&self, tick: &Tick, step: u64) -> u64 {
-        scale_up(step, tick.length, self.lanes.steps).saturating_sub(AHEAD_OF_FEW)
+        mul_div_ceil(step, tick.length, self.lanes.steps).saturating_sub(PACE_OF_FEW_MICROS)
     }
 
     /// Lets the session wait if a step is too far ahead of the clock.
@@ -210,22 +210,22 @@ impl Taking {
             return Ok(());
         }
         let steps = self.lanes.steps;
-        let ahead = |most| scale(most, steps, tick.length).max(1);
+        let ahead = |most| mul_div(most, steps, tick.length).max(1);
         // A lane that is used up at the limit continues one step later, and steps are rounded.
-        if step > present + ahead(AHEAD_OF_FEW) + 2 {
+        if step > present + ahead(PACE_OF_FEW_MICROS) + 2 {
             return Err(Stop::Behind { tick: tick.number, into: self.before(tick, step - 1) });
         }
-        let ahead = ahead(if tick.made < MANY { AHEAD_OF_FEW } else { AHEAD });
+        let ahead = ahead(if tick.made < MANY_IDS { PACE_OF_FEW_MICROS } else { PACE_MICROS });
         if step <= present + ahead {
             return Ok(());
         }
         // After this wait, several steps are open, so that the session does not wait for each one.
-        Err(Stop::Pace { until: scale_up(step - ahead + ahead / 4, tick.length, steps) })
+        Err(Stop::Pace { until: mul_div_ceil(step - ahead + ahead / 4, tick.length, steps) })
     }
 }
 
 /// Returns `number × factor / divisor`, rounded down.
-fn scale(number: u64, factor: u64, divisor: u64) -> u64 {
+fn mul_div(number: u64, factor: u64, divisor: u64) -> u64 {
     // In ticks of several hours, the product needs more than 64 bits. A 128-bit division takes many times as long.
     match number.checked_mul(factor) {
         Some(product) => product / divisor,
@@ -234,7 +234,7 @@ fn scale(number: u64, factor: u64, divisor: u64) -> u64 {
 }
 
 /// Returns `number × factor / divisor`, rounded up.
-fn scale_up(number: u64, factor: u64, divisor: u64) -> u64 {
+fn mul_div_ceil(number: u64, factor: u64, divisor: u64) -> u64 {
     match number.checked_mul(factor) {
         Some(product) => product.div_ceil(divisor),
         None => (u128::from(number) * u128::from(factor)).div_ceil(u128::from(divisor)) as u64,

@@ -211,7 +211,7 @@ impl Layout {
     }
 }
 
-/// Returns how many steps a tick of this length is divided into, if there are IDs enough for one per slot and step.
+/// Returns how many steps a tick of this length is divided into, if there are IDs enough for one per proc and step.
 pub(crate) const fn most_steps(tick_length: i64) -> u64 {
     (tick_length as u64).div_ceil(STEP)
 }

@@ -29,7 +29,7 @@ impl Ticks {
 
     /// The tick that holds an instant, or the nearest one.
     #[inline]
-    pub(crate) fn nearest(&self, instant: i64) -> u64 {
+    pub(crate) fn clamped(&self, instant: i64) -> u64 {
         (instant.max(self.epoch).wrapping_sub(self.epoch) as u64 / self.length as u64).min(self.last)
     }
 
@@ -49,7 +49,7 @@ impl Ticks {
     /// The last tick that begins at an instant or before it.
     #[inline]
     pub(crate) fn until(&self, at: i64) -> Option<u64> {
-        (at >= self.epoch).then(|| self.nearest(at))
+        (at >= self.epoch).then(|| self.clamped(at))
     }
 
     /// The last tick that begins before an instant.
@@ -87,7 +87,7 @@ impl Ticks {
     /// Returns the first and the last tick that overlap a span, or None if no tick does.
     pub(crate) fn during(&self, from: Bound<i64>, to: Bound<i64>) -> Option<(u64, u64)> {
         let (from, to) = instants(from, to)?;
-        let (first, last) = (self.nearest(from), self.nearest(to));
+        let (first, last) = (self.clamped(from), self.clamped(to));
         (from < self.end() && self.epoch <= to && first <= last).then_some((first, last))
     }
 }

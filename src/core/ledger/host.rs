@@ -2,11 +2,11 @@
 
 use std::ops::Deref;
 
-use super::lasting::block::Unreadable;
+use super::cursors::line::Line;
 use super::lasting::record::{Record, Reserved};
+use super::lasting::record_format::Unreadable;
 use super::time::shared::Shared;
 use super::time::state::State;
-use super::words::line::Line;
 use crate::{Node, Turns};
 
 /// Why a file or a page cannot be used, or no time is granted.
@@ -83,7 +83,7 @@ pub trait Server {
     fn steady(&self) -> i64;
     /// The shared memory that is used without a lock.
     fn shared(&self) -> &Shared;
-    /// The lines of shared memory for the words of lanes.
+    /// The lines of shared memory for the cursors of lanes.
     fn lines(&self) -> &[Line];
     /// Runs a short action under the ledger's lock.
     fn lock<R>(&self, act: impl FnOnce(&mut State) -> R) -> R;

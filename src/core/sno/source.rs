@@ -48,9 +48,9 @@ impl IdSource for SnoSource {
         true
     }
 
-    /// All partitions of callers share words, because there are too many to have some each. So two partitions do not have the same
+    /// All partitions of callers share cursors, because there are too many to have some each. So two partitions do not have the same
     /// sequence number in a unit of time, which they need not have.
-    fn words(&self) -> u64 {
+    fn cursors(&self) -> u64 {
         key::of_sno(self.partition.map(|_| 0))
     }
 
@@ -62,7 +62,7 @@ impl IdSource for SnoSource {
             let too_many_nodes = || Error::TooManyNodes { layout: NAME, workers, nodes };
             let partitions = node.part_of(AUTOMATIC).ok_or_else(too_many_nodes)?;
             let (partitions, sequences) = part.of(partitions, all, &NAME)?;
-            // More would not make a session faster, and a lane's word would not fit into 64 bits.
+            // More would not make a session faster, and a lane's cursor would not fit into 64 bits.
             let (first, count) = (AUTOMATIC + partitions.first, partitions.count.min(MOST_PARTITIONS));
             return Ok(Lanes::shared(Numbers { first, count }, sequences, UNIT, true));
         };

@@ -1,7 +1,7 @@
 //! The format of a record: what is encoded is decoded again, damaged bytes are refused, and bytes of a later version are kept.
 
-use flake_core::ledger::lasting::block::{SIZE, Unreadable};
 use flake_core::ledger::lasting::record::{MAX_PUBLISHED, Published, ROOM, Record, Reserved};
+use flake_core::ledger::lasting::record_format::{SIZE, Unreadable};
 use flake_core::{Turn, Turns};
 use proptest::prelude::*;
 use twox_hash::XxHash3_64;

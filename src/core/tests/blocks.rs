@@ -1,10 +1,12 @@
-//! Blocks: how sessions take IDs from the words of lanes, and when they take nothing.
+//! Blocks: how sessions take IDs from the cursors of lanes, and when they take nothing.
 
 use std::collections::HashSet;
 use std::sync::Barrier;
 use std::thread;
 
-use flake_core::{Answer, Generator, Lanes, Layout, Node, OwnWords, Part, Remaining, SequenceRule, Words, built_in};
+use flake_core::{
+    Answer, Cursors, Generator, Lanes, Layout, Node, OwnCursors, Part, Remaining, SequenceRule, built_in,
+};
 
 mod tick;
 use tick::{Server, TICK, layout, si, twitter};
@@ -41,8 +43,8 @@ fn a_block_has_as_many_ids_as_the_session_has_made_in_16_microseconds() {
             server.number(&mut session, into_tick).unwrap();
         }
         let base = server.tick * server.lanes.size();
-        let taken = server.words.taken.take().into_iter();
-        taken.map(|(lane, word)| (lane, word - base)).collect::<Vec<_>>()
+        let taken = server.cursors.taken.take().into_iter();
+        taken.map(|(lane, cursor)| (lane, cursor - base)).collect::<Vec<_>>()
     };
     assert_eq!(blocks(0, 5), [(0, 1), (0, 2), (0, 4), (0, 8)]);
     assert_eq!(blocks(15, 3), []);
@@ -62,7 +64,7 @@ fn a_block_ends_with_its_step() {
     let server = Server::of(si(), 1, TICK);
     // Its lane has the lowest place in the first step.
     server.all(&mut server.session(server.tick % 2), 0);
-    let ends = server.words.taken.borrow().iter().map(|(_, word)| word % 65).collect::<Vec<_>>();
+    let ends = server.cursors.taken.borrow().iter().map(|(_, cursor)| cursor % 65).collect::<Vec<_>>();
     assert_eq!(ends.iter().filter(|&&end| end == 0).count(), 2 * 17, "each place of 17 steps: {ends:?}");
 }
 
@@ -77,9 +79,10 @@ fn sessions_of_one_lane_take_in_turn() {
 
 #[test]
 fn a_word_is_raised_from_its_present_value_only() {
-    let words = OwnWords::new(&Lanes::new(si(), Part::whole(Node::new(0, 1).unwrap())).unwrap(), SequenceRule::Reset);
-    assert!(words.swap(1, 0, 0, 7) && !words.swap(1, 0, 0, 9));
-    assert_eq!([0, 1].map(|lane| words.load(lane, 0)), [0, 7]);
+    let cursors =
+        OwnCursors::new(&Lanes::new(si(), Part::whole(Node::new(0, 1).unwrap())).unwrap(), SequenceRule::Reset);
+    assert!(cursors.swap(1, 0, 0, 7) && !cursors.swap(1, 0, 0, 9));
+    assert_eq!([0, 1].map(|lane| cursors.load(lane, 0)), [0, 7]);
 }
 
 /// The threads begin each tick at the same moment, two of them with each lane.
@@ -88,13 +91,13 @@ fn threads_that_share_words_make_no_id_twice() {
     const THREADS: u64 = 4;
     const TICKS: i64 = 300;
     let lanes = Lanes::new(si(), Part::whole(Node::new(0, 1).unwrap())).unwrap();
-    let (words, barrier) = (OwnWords::new(&lanes, si().rule), Barrier::new(THREADS as usize));
+    let (cursors, barrier) = (OwnCursors::new(&lanes, si().rule), Barrier::new(THREADS as usize));
     let make = &|thread: u64| {
         let mut generator = Generator::start(si(), &lanes, thread % lanes.count, TICK);
         let mut ids = Vec::new();
         for now in (0..TICKS).map(|tick| TICK + 1000 * tick) {
             barrier.wait();
-            while let Answer::Issue(id) = generator.next(now, &words, || 0) {
+            while let Answer::Issue(id) = generator.next(now, &cursors, || 0) {
                 ids.push(id);
             }
         }
@@ -118,7 +121,7 @@ fn a_session_whose_lane_is_used_up_takes_from_others_in_rising_order() {
         let (numbers, _) = server.all(&mut server.session(own), 0);
         let (first, end) = (server.first_of(own, 0), 17 * 130);
         assert!(numbers.into_iter().eq(first..end), "a lone session makes all IDs from its first one on");
-        // A session of the other lane finds nothing below that. A word passes over what is left out.
+        // A session of the other lane finds nothing below that. A cursor passes over what is left out.
         assert_eq!(server.number(&mut server.session(1 - own), 0), Ok(end));
     }
 }
@@ -135,7 +138,9 @@ fn a_session_continues_at_its_own_step() {
     let base = server.tick * server.lanes.size();
     assert_eq!(server.number(&mut session, 0), Ok(10 * size));
     // The lane's first three steps are used up, and so is the first step of the lane above, but for two IDs.
-    assert!(server.words.swap(own, 0, base + 1, base + 3 * size) && server.words.swap(above, 0, 0, base + size - 2));
+    assert!(
+        server.cursors.swap(own, 0, base + 1, base + 3 * size) && server.cursors.swap(above, 0, 0, base + size - 2)
+    );
     let next: Vec<u64> = (0..4).map(|_| server.number(&mut session, 0).unwrap()).collect();
     assert_eq!(next, [12 * size - 2, 12 * size - 1, 12 * size, 12 * size + 1]);
     // In the second step of the clock, the session looks at its own lane again, which has place 11 and is used up.
@@ -152,7 +157,7 @@ fn a_session_that_is_ahead_of_the_clock_does_not_go_back() {
     let of_third_step = server.first_of(5, 2);
     assert_eq!(server.number(&mut session, 32), Ok(of_third_step));
     let base = server.tick * server.lanes.size();
-    assert!(server.words.swap(5, 0, base + 2 * size + 1, base + 3 * size));
+    assert!(server.cursors.swap(5, 0, base + 2 * size + 1, base + 3 * size));
     let next: Vec<u64> = (0..2).map(|_| server.number(&mut session, 0).unwrap()).collect();
     assert_eq!(next, [of_third_step + size, of_third_step + size + 1]);
 }
@@ -174,7 +179,7 @@ fn a_lone_session_makes_nearly_all_ids_of_a_tick() {
     }
 }
 
-/// The word may be at the end of the tick, but not beyond it.
+/// The cursor may be at the end of the tick, but not beyond it.
 /// A tick has one step then, and the session's lane has another place in each.
 #[test]
 fn a_lone_session_makes_all_ids_of_a_tick_that_are_not_in_order() {
@@ -201,7 +206,7 @@ fn a_word_ahead_of_the_reading_means_that_the_clock_is_behind() {
         for (ahead, until) in [(1, 1000), (size, 1000 + last), (size + 1, 2000), (5 * size, 5000 + last)] {
             let server = Server::of(layout, nodes, TICK);
             let end = (server.tick + 1) * size;
-            assert!(server.words.swap(1, 0, 0, end + ahead));
+            assert!(server.cursors.swap(1, 0, 0, end + ahead));
             assert_eq!(server.number(&mut server.session(1), 999), Err(Answer::Behind { until: TICK + until }));
             // Sessions of other lanes make IDs, and leave out this lane.
             let numbers = server.all(&mut server.session(0), 600).0;
@@ -213,31 +218,31 @@ fn a_word_ahead_of_the_reading_means_that_the_clock_is_behind() {
         // A lane at its end has nothing more, but others have.
         let server = Server::of(layout, nodes, TICK);
         let end = (server.tick + 1) * size;
-        assert!(server.words.swap(1, 0, 0, end));
+        assert!(server.cursors.swap(1, 0, 0, end));
         assert!(server.number(&mut server.session(1), 600).is_ok());
-        (0..server.lanes.count).for_each(|lane| _ = server.words.swap(lane, 0, server.words.load(lane, 0), end));
+        (0..server.lanes.count).for_each(|lane| _ = server.cursors.swap(lane, 0, server.cursors.load(lane, 0), end));
         assert_eq!(server.number(&mut server.session(1), 600), Err(Answer::Wait { until: TICK + 1000 }));
     }
 }
 
-/// The era has ended after the swap, so the same IDs may be taken again from the words of the next era.
+/// The era has ended after the swap, so the same IDs may be taken again from the cursors of the next era.
 #[test]
 fn a_block_of_words_that_do_not_count_is_dropped() {
     let server = Server::of(twitter(), 1, TICK);
     let mut session = server.session(0);
-    server.words.swaps_left.set(1);
+    server.cursors.swaps_left.set(1);
     assert_eq!(server.number(&mut session, 0), Err(Answer::Dropped));
     assert_eq!((session.issued(), session.last_tick_start()), (0, None));
-    server.words.swaps_left.set(100);
+    server.cursors.swaps_left.set(100);
     assert_eq!(server.number(&mut session, 0), Ok(server.first_of(0, 0) + 1), "the first ID is lost");
     // The blocks before the last swap count.
-    server.words.swaps_left.set(3);
+    server.cursors.swaps_left.set(3);
     let mut ids = [0; 100];
-    assert_eq!(session.fill(TICK, &server.words, &mut ids, || 0), 1 + 2);
-    assert_eq!(session.next(TICK, &server.words, || 0), Answer::Dropped);
+    assert_eq!(session.fill(TICK, &server.cursors, &mut ids, || 0), 1 + 2);
+    assert_eq!(session.next(TICK, &server.cursors, || 0), Answer::Dropped);
 }
 
-/// Time, worker and sequence fill the ID. A single lane of the first layout would need a word of 65 bits.
+/// Time, worker and sequence fill the ID. A single lane of the first layout would need a cursor of 65 bits.
 #[test]
 fn the_last_tick_of_a_full_layout_has_ids() {
     // 4714-11-24 BC: the first instant of a timestamptz.
@@ -263,12 +268,12 @@ fn the_last_tick_of_a_full_layout_has_ids() {
             assert_eq!(end, Answer::Wait { until: start + tick });
             let made = numbers.iter().collect::<HashSet<_>>().len();
             assert_eq!(made as u64, server.lanes.count * server.lanes.size() - server.first_of(0, 0), "{bits:?}");
-            assert_eq!(session.next(start + tick, &server.words, || 0), Answer::Exhausted);
+            assert_eq!(session.next(start + tick, &server.cursors, || 0), Answer::Exhausted);
         }
     }
 }
 
-/// The rule of the words counts, so it does not matter that the layouts have different ones.
+/// The rule of the cursors counts, so it does not matter that the layouts have different ones.
 #[test]
 fn layouts_with_the_same_bits_and_different_rules_share_words() {
     let [reset, rolling] = [SequenceRule::Reset, SequenceRule::Rolling].map(|rule| layout(10, [40, 2, 8], rule));

@@ -3,11 +3,11 @@
 use std::collections::HashSet;
 use std::sync::Mutex;
 
+use flake_core::ledger::cursors::claims::{Claim, Quota, quota};
+use flake_core::ledger::cursors::line::{BUILT_IN_LINES, CUSTOM_LINES, Line, MOST_LINES};
 use flake_core::ledger::host::Server;
 use flake_core::ledger::time::shared::Shared;
 use flake_core::ledger::time::state::State;
-use flake_core::ledger::words::claims::{Claim, Quota, quota};
-use flake_core::ledger::words::line::{BUILT_IN_LINES, CUSTOM_LINES, Line, MOST_LINES};
 use flake_core::{BUILTIN, IdSource, Layout, Node, Part, Place, SequenceRule, SnoSource, TURNS, built_in};
 
 /// The lanes of each layout that these tests make.

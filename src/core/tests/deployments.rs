@@ -6,8 +6,8 @@ use std::fmt::Write;
 use std::path::PathBuf;
 
 use flake_core::{
-    Answer, BUILTIN, Error, Generator, IdSource, Lanes, Layout, Node, Numbers, OwnWords, PARTS, Part, STEP, SnoSource,
-    TURNS,
+    Answer, BUILTIN, Error, Generator, IdSource, Lanes, Layout, Node, Numbers, OwnCursors, PARTS, Part, STEP,
+    SnoSource, TURNS,
 };
 
 const NODES: [u32; 5] = [1, 8, 32, 128, 1024];
@@ -117,7 +117,7 @@ fn no_two_sessions_of_a_deployment_have_the_same_number() {
 }
 
 /// Makes all IDs of a tick for each layout with different fields, except for layouts with too many, and checks that all are
-/// different. A session of each lane takes them by the words of its part.
+/// different. A session of each lane takes them by the cursors of its part.
 #[test]
 fn each_number_of_each_part_is_another_id() {
     let mut seen = HashSet::new();
@@ -138,7 +138,7 @@ fn each_number_of_each_part_is_another_id() {
             for (node, number) in (0..nodes).flat_map(of_node) {
                 let part = Part::in_turn(node, number % TURNS, number / TURNS);
                 let lanes = Lanes::new(layout, part).unwrap();
-                let words = OwnWords::new(&lanes, layout.rule);
+                let cursors = OwnCursors::new(&lanes, layout.rule);
                 let generator = |lane| Generator::start(layout, &lanes, lane, start);
                 // The lanes below the place of the first session would lose their IDs of the first step.
                 let mut own: Vec<_> = (0..lanes.count).collect();
@@ -147,7 +147,7 @@ fn each_number_of_each_part_is_another_id() {
                 let (mut of_part, mut now) = (0, Some(start));
                 while let Some(at) = now {
                     let next = sessions.iter_mut().map(|session| {
-                        let (made, next) = take_all(layout, session, &words, at, &mut makers);
+                        let (made, next) = take_all(layout, session, &cursors, at, &mut makers);
                         of_part += made;
                         next
                     });
@@ -168,13 +168,13 @@ fn each_number_of_each_part_is_another_id() {
 fn take_all(
     layout: &Layout,
     session: &mut Generator<&Layout>,
-    words: &OwnWords,
+    cursors: &OwnCursors,
     now: i64,
     makers: &mut [bool],
 ) -> (u64, Option<i64>) {
     let (mut ids, mut made) = ([0; 4096], 0);
     loop {
-        let count = session.fill(now, words, &mut ids, || 0);
+        let count = session.fill(now, cursors, &mut ids, || 0);
         for &id in &ids[..count] {
             let parts = layout.unpack(id).unwrap();
             let number = parts.worker * layout.sequences() + parts.sequence;
@@ -184,7 +184,7 @@ fn take_all(
         if count > 0 {
             continue;
         }
-        return match session.next(now, words, || 0) {
+        return match session.next(now, cursors, || 0) {
             Answer::Wait { .. } => (made, None),
             Answer::Ahead { until } => (made, Some(until)),
             answer => panic!("{answer:?} from {}", layout.name()),

@@ -9,7 +9,7 @@ use proptest::prelude::*;
 mod oracles;
 
 /// Parts of an input that changes keep whole.
-const WORDS: [&str; 24] = [
+const CURSORS: [&str; 24] = [
     "\n",
     "\n\n",
     "{",
@@ -55,14 +55,14 @@ fn changed(mut input: Vec<u8>, other: &[u8], changes: Vec<Change>) -> Vec<u8> {
     for (kind, from, to, number) in changes {
         let (from, to) = (from.index(input.len() + 1), to.index(input.len() + 1));
         let (from, to) = (from.min(to), from.max(to).min(from.min(to) + 40));
-        let word = WORDS[number as usize % WORDS.len()];
+        let cursor = CURSORS[number as usize % CURSORS.len()];
         let part = input[from..to].to_vec();
         match kind {
             0 => input[from..to].fill(number as u8),
             1 => drop(input.drain(from..to)),
             2 => drop(input.splice(from..from, part)),
-            3 => drop(input.splice(from..from, word.bytes())),
-            4 => drop(input.splice(from..to, word.bytes())),
+            3 => drop(input.splice(from..from, cursor.bytes())),
+            4 => drop(input.splice(from..to, cursor.bytes())),
             5 if from < input.len() => input[from] ^= 1 << (number % 8),
             _ => drop(input.splice(from..from, other[other.len().min(from)..other.len().min(to)].iter().copied())),
         }

@@ -4,25 +4,25 @@ use std::cell::Cell;
 use std::collections::HashSet;
 
 use flake_core::{
-    Answer, BUILTIN, Definition, Error, Field, Generator, IdSource, Lanes, Layout, Node, Numbers, OwnWords, Part,
-    Parts, SequenceRule, SnoSource, Words, built_in, is_always_built_in,
+    Answer, BUILTIN, Cursors, Definition, Error, Field, Generator, IdSource, Lanes, Layout, Node, Numbers, OwnCursors,
+    Part, Parts, SequenceRule, SnoSource, built_in, is_always_built_in,
 };
 
-/// A generator, and the words that it takes from.
+/// A generator, and the cursors that it takes from.
 struct Session<'a> {
     generator: Generator<&'a Layout>,
-    words: OwnWords,
+    cursors: OwnCursors,
 }
 
 impl<'a> Session<'a> {
     /// A session that begins above the tick that contains `now`.
     fn above(layout: &'a Layout, lanes: &Lanes, now: i64) -> Self {
         let generator = Generator::start(layout, lanes, 0, now + 1);
-        Self { generator, words: OwnWords::new(lanes, layout.rule) }
+        Self { generator, cursors: OwnCursors::new(lanes, layout.rule) }
     }
 
     fn next(&mut self, now: i64) -> Answer {
-        self.generator.next(now, &self.words, || panic!("no random bits here"))
+        self.generator.next(now, &self.cursors, || panic!("no random bits here"))
     }
 
     fn at(&mut self, unix_ms: i64) -> Answer {
@@ -50,8 +50,8 @@ fn layouts_do_not_go_back() {
     let now = twitter.start_of(1_000_000);
     let mut session = Session::above(twitter, &whole_worker(twitter, 7), now);
     assert!(matches!(session.next(now + 5000), Answer::Issue(_)));
-    assert!(!session.generator.step_back(now + 1000, &session.words));
-    assert_eq!(session.words.steps_back(), 0);
+    assert!(!session.generator.step_back(now + 1000, &session.cursors));
+    assert_eq!(session.cursors.steps_back(), 0);
 }
 
 #[test]
@@ -163,7 +163,7 @@ fn a_generator_follows_the_trace_of_the_60_bit_id() {
     ] {
         DRAWN.set(random);
         random += 1;
-        ids.push((issued(session.generator.next(clock * 1000, &session.words, || DRAWN.get())), original));
+        ids.push((issued(session.generator.next(clock * 1000, &session.cursors, || DRAWN.get())), original));
     }
     follows_but_for_the_sequence(layout, &ids);
     let second = 1700000000000 * 1000;
@@ -191,10 +191,10 @@ fn nothing_is_issued_in_the_tick_of_creation() {
     let layout = built_in("base64id").unwrap();
     let lanes = Lanes::new(layout, Part::whole(Node::new(0, 1).unwrap())).unwrap();
     let mut session = Session::above(layout, &lanes, 1700000000000 * 1000);
-    let mut at = |unix_ms: i64| session.generator.next(unix_ms * 1000, &session.words, || 0);
+    let mut at = |unix_ms: i64| session.generator.next(unix_ms * 1000, &session.cursors, || 0);
     assert_eq!(at(1700000000999), Answer::Closed { until: 1700000001000 * 1000 });
     assert_eq!(session.generator.last_tick_start(), None);
-    let mut at = |unix_ms: i64| session.generator.next(unix_ms * 1000, &session.words, || 0);
+    let mut at = |unix_ms: i64| session.generator.next(unix_ms * 1000, &session.cursors, || 0);
     assert!(matches!(at(1700000001000), Answer::Issue(_)));
     assert_eq!(session.generator.last_tick_start(), Some(1700000001000 * 1000));
 }

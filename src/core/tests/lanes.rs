@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 
 use flake_core::{
-    Answer, BUILTIN, Error, Field, Generator, IdSource, Lanes, Layout, Node, Numbers, OwnWords, Part, Reversal, Role,
-    SequenceRule, Slot, SnoSource, built_in,
+    Answer, BUILTIN, Error, Field, Generator, IdSource, Lanes, Layout, Node, Numbers, OwnCursors, Part, ProcNumber,
+    Reversal, Role, SequenceRule, SnoSource, built_in,
 };
 use proptest::prelude::*;
 
@@ -44,10 +44,10 @@ fn a_lane_has_enough_ids_for_a_session() {
 }
 
 #[test]
-fn slots_begin_with_the_lanes_in_turn() {
+fn procs_begin_with_the_lanes_in_turn() {
     let si = lanes_of(built_in("si").unwrap(), (0, 1)).unwrap();
-    let slots = |count| (0..count).map(move |number| Slot::new(number, count).unwrap());
-    assert_eq!(slots(5).map(|slot| si.of(slot)).collect::<Vec<_>>(), [0, 1, 0, 1, 0]);
+    let procs = |count| (0..count).map(move |number| ProcNumber::new(number, count).unwrap());
+    assert_eq!(procs(5).map(|proc| si.of(proc)).collect::<Vec<_>>(), [0, 1, 0, 1, 0]);
 }
 
 /// If a lane had an even number of IDs in a step, all of its first IDs would be even.
@@ -125,18 +125,18 @@ fn places_of_lanes_are_a_permutation() {
             places.sort_unstable();
             assert!(places.into_iter().eq(0..lanes.count), "tick {tick}, step {step} of {lanes:?}");
         }
-        // A word is a number of 64 bits, and so may a tick be.
+        // A cursor is a number of 64 bits, and so may a tick be.
         assert!(lanes.place(lanes.count - 1, u64::MAX, 1) < lanes.count);
     }
 }
 
 /// All IDs of a tick that a lone session makes when it begins with this lane, or as many as `count`.
-fn ids_of_tick(layout: &Layout, lanes: &Lanes, lane: u64, words: &OwnWords, count: usize) -> Vec<u64> {
+fn ids_of_tick(layout: &Layout, lanes: &Lanes, lane: u64, cursors: &OwnCursors, count: usize) -> Vec<u64> {
     let start = layout.epoch() + 1_000 * layout.tick_length();
     let mut generator = Generator::start(layout, lanes, lane, start);
     let (mut now, mut ids) = (start, Vec::new());
     while ids.len() < count {
-        match generator.next(now, words, || 0) {
+        match generator.next(now, cursors, || 0) {
             Answer::Issue(id) => ids.push(id),
             Answer::Ahead { until } => now = until,
             _ => break,
@@ -149,7 +149,7 @@ fn ids_of_tick(layout: &Layout, lanes: &Lanes, lane: u64, words: &OwnWords, coun
 fn nodes_are_the_coarsest_field() {
     let ids = |layout: &Layout, node, count| {
         let lanes = lanes_of(layout, node).unwrap();
-        ids_of_tick(layout, &lanes, 0, &OwnWords::new(&lanes, layout.rule), count)
+        ids_of_tick(layout, &lanes, 0, &OwnCursors::new(&lanes, layout.rule), count)
     };
     let twitter = built_in("twitter").unwrap();
     assert!(ids(twitter, (9, 32), 1000).iter().all(|&id| twitter.numbers(id)[1].1 == 9), "node = datacenter");
@@ -182,8 +182,8 @@ fn no_two_parts_make_an_id_of_small_layouts() {
                 let mut makers = HashMap::new();
                 for (number, part) in (0..).zip(parts(nodes)) {
                     let Ok(lanes) = Lanes::new(&layout, part) else { continue };
-                    let words = OwnWords::new(&lanes, layout.rule);
-                    let ids = ids_of_tick(&layout, &lanes, number % lanes.count, &words, usize::MAX);
+                    let cursors = OwnCursors::new(&lanes, layout.rule);
+                    let ids = ids_of_tick(&layout, &lanes, number % lanes.count, &cursors, usize::MAX);
                     assert!(!layout.increases() || ids.is_sorted_by(|one, next| one < next), "{lanes:?}");
                     // The session begins at its own place, and does not go back to those below it in the first step.
                     let below = lanes.place(number % lanes.count, 1_000, 0) * lanes.ids_per_step;
@@ -207,7 +207,7 @@ fn single_ids_of_sessions_are_spread() {
     for (name, nodes) in names.map(|name| (name, 1)).into_iter().chain([("twitter", 1024), ("si", 32)]) {
         let layout = built_in(name).unwrap();
         let lanes = Lanes::new(layout, Part::in_turn(node(0, nodes), 1, 0)).unwrap();
-        let words = OwnWords::new(&lanes, layout.rule);
+        let cursors = OwnCursors::new(&lanes, layout.rule);
         let mut now = layout.start_of(1_000_000);
         let mut state = 1u64;
         let mut random = |limit: u64| {
@@ -215,16 +215,16 @@ fn single_ids_of_sessions_are_spread() {
             (state >> 33) % limit
         };
         // The sessions stay, or each of them makes one ID only.
-        let mut sessions: Vec<_> = (0..8).map(|slot| session(layout, &lanes, slot, now)).collect();
+        let mut sessions: Vec<_> = (0..8).map(|proc| session(layout, &lanes, proc, now)).collect();
         let mut found = [vec![0u32; 2], vec![0; 8], vec![0; 32]];
         for turn in 0..32_000 {
             now += 1 + random(3 * layout.tick_length() as u64) as i64;
-            let slot = random(8);
-            let chosen = &mut sessions[slot as usize];
+            let proc = random(8);
+            let chosen = &mut sessions[proc as usize];
             if turn % 2 == 0 {
-                *chosen = session(layout, &lanes, slot, now - layout.tick_length());
+                *chosen = session(layout, &lanes, proc, now - layout.tick_length());
             }
-            let Answer::Issue(id) = chosen.next(now, &words, || 0) else { continue };
+            let Answer::Issue(id) = chosen.next(now, &cursors, || 0) else { continue };
             // The bits of worker and sequence, from the lowest one on.
             let number = id >> lowest_counted_bit(layout);
             for times in &mut found {
@@ -243,8 +243,8 @@ fn single_ids_of_sessions_are_spread() {
     }
 }
 
-fn session<'a>(layout: &'a Layout, lanes: &Lanes, slot: u64, now: i64) -> Generator<&'a Layout> {
-    Generator::start(layout, lanes, slot % lanes.count, now)
+fn session<'a>(layout: &'a Layout, lanes: &Lanes, proc: u64, now: i64) -> Generator<&'a Layout> {
+    Generator::start(layout, lanes, proc % lanes.count, now)
 }
 
 fn lowest_counted_bit(layout: &Layout) -> u32 {
@@ -274,10 +274,10 @@ fn automatic_partitions_are_nobody_elses() {
 }
 
 #[test]
-fn configurations_that_leave_a_node_or_a_slot_without_ids_are_refused() {
+fn configurations_that_leave_a_node_or_a_proc_without_ids_are_refused() {
     let twitter = built_in("twitter").unwrap();
     assert!(matches!(Node::new(4, 4), Err(Error::NodeOutOfRange { id: 4, count: 4 })));
-    assert!(matches!(Slot::new(122, 122), Err(Error::SlotOutOfRange { .. })));
+    assert!(matches!(ProcNumber::new(122, 122), Err(Error::ProcOutOfRange { .. })));
     let error = lanes_of(twitter, (0, 1025)).unwrap_err();
     assert!(matches!(error, Error::TooManyNodes { workers: 1024, nodes: 1025, .. }));
     assert!(lanes_of(twitter, (0, 1024)).is_ok());
@@ -293,7 +293,7 @@ fn configurations_that_leave_a_node_or_a_slot_without_ids_are_refused() {
     assert!(sno(None, 0, 1 << 15).unwrap() > 8000);
 }
 
-/// A word fits into 64 bits until the last unit, also without parts.
+/// A cursor fits into 64 bits until the last unit, also without parts.
 #[test]
 fn words_of_snos_do_not_overflow() {
     for part in [Part::whole(node(0, 1)), Part::in_turn(node(0, 1), 0, 0)] {
@@ -319,12 +319,12 @@ proptest! {
         let layout = built_in(layout).unwrap();
         let of_turn = |turn| Part::in_turn(node(0, nodes), turn, 0);
         let lanes = Lanes::new(layout, turn.map_or_else(|| Part::whole(node(0, nodes)), of_turn)).unwrap();
-        let words = OwnWords::new(&lanes, layout.rule);
+        let cursors = OwnCursors::new(&lanes, layout.rule);
         let (start, length) = (layout.start_of(1_000), layout.tick_length());
         let (one, two) = (instants.0.rem_euclid(length), instants.1.rem_euclid(length));
         let instants = (one.min(two), one.max(two));
-        let first = |slot, instant| {
-            match session(layout, &lanes, slot, start).next(start + instant, &words, || 0) {
+        let first = |proc, instant| {
+            match session(layout, &lanes, proc, start).next(start + instant, &cursors, || 0) {
                 Answer::Issue(id) => Some(id),
                 // The other session has the only ID of the last step.
                 Answer::Wait { .. } if lanes.count * lanes.ids_per_step == 1 => None,

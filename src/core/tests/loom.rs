@@ -4,12 +4,12 @@
 
 use std::sync::Mutex;
 
+use flake_core::ledger::cursors::claims::{BUILT_IN, Claim, Counted, ServerCursors, claim};
+use flake_core::ledger::cursors::line::Line;
 use flake_core::ledger::host::Server;
 use flake_core::ledger::time::shared::Shared;
 use flake_core::ledger::time::state::State;
-use flake_core::ledger::words::claims::{BUILT_IN, Claim, Counted, ServerWords, claim};
-use flake_core::ledger::words::line::Line;
-use flake_core::watermark::{NONE, SlotTransactions, Snapshot};
+use flake_core::watermark::{NONE, ProcTransactions, Snapshot};
 use flake_core::{Answer, Generator, IdSource, Lanes, Layout, Node, Part, SequenceRule, SnoSource, built_in};
 use loom::model::Builder;
 use loom::sync::Arc;
@@ -50,29 +50,29 @@ fn meet<M: Send + Sync + 'static, W: Send + 'static, R: Send + 'static>(
     });
 }
 
-/// A slot, and the announced watermark.
+/// A proc, and the announced watermark.
 struct Memory {
-    slot: SlotTransactions,
+    proc: ProcTransactions,
     announced: AtomicI64,
 }
 
 impl Memory {
     fn new() -> Self {
-        let memory = Self { slot: SlotTransactions::default(), announced: AtomicI64::new(i64::MIN) };
-        memory.slot.begin(DATABASE);
+        let memory = Self { proc: ProcTransactions::default(), announced: AtomicI64::new(i64::MIN) };
+        memory.proc.begin(DATABASE);
         memory
     }
 
     /// A transaction makes IDs from an instant on, and does not end. Returns whether it may.
     fn make(&self, bound: i64) -> bool {
-        self.slot.admit(&self.announced, bound, || {}).is_ok()
+        self.proc.admit(&self.announced, bound, || {}).is_ok()
     }
 
     /// Asks for a watermark at an instant. Returns None if all retries failed.
     fn ask(&self, now: i64, database: u32) -> Option<i64> {
         let before = self.announced.fetch_max(now, Ordering::SeqCst);
         fence(Ordering::SeqCst);
-        Some(self.slot.holds(&seeing(10), database)?.min(now.max(before)))
+        Some(self.proc.holds(&seeing(10), database)?.min(now.max(before)))
     }
 }
 
@@ -100,27 +100,27 @@ fn a_covered_id_and_a_watermark_that_meet_see_each_other() {
         assert!(memory.make(150), "no watermark is announced, so the ID must be admitted");
         memory
     };
-    let cover = |memory: &Memory| Some(if memory.slot.hold(&memory.announced, 100, || {}).is_ok() { 100 } else { 150 });
+    let cover = |memory: &Memory| Some(if memory.proc.hold(&memory.announced, 100, || {}).is_ok() { 100 } else { 150 });
     meet(memory, cover, |memory| memory.ask(200, DATABASE), check);
 }
 
 #[test]
 fn a_first_id_of_a_new_owner_holds_watermarks_of_its_own_database() {
     let make = |memory: &Memory| {
-        memory.slot.begin(DATABASE + 1);
+        memory.proc.begin(DATABASE + 1);
         memory.make(100).then_some(100)
     };
     meet(Memory::new, make, |memory| memory.ask(200, DATABASE + 1), check);
 }
 
-/// Transactions of a slot, each with its ID and its bound.
+/// Transactions of a proc, each with its ID and its bound.
 type Transactions = &'static [(u64, i64)];
 
-/// A snapshot that sees transactions from `snapshot` on as running is used while the slot's owner ends transactions.
+/// A snapshot that sees transactions from `snapshot` on as running is used while the proc's owner ends transactions.
 fn ends_beside(ended: Transactions, ending: Transactions, snapshot: u64) {
     let end = |memory: &Memory, (xid, bound): (u64, i64)| {
         assert!(memory.make(bound), "no watermark is announced, so the ID must be admitted");
-        memory.slot.end(Some(xid), || {});
+        memory.proc.end(Some(xid), || {});
     };
     let (first, following) = ending.split_first().unwrap();
     let memory = move || {
@@ -130,7 +130,7 @@ fn ends_beside(ended: Transactions, ending: Transactions, snapshot: u64) {
         memory
     };
     let write = move |memory: &Memory| {
-        memory.slot.end(Some(first.0), || {});
+        memory.proc.end(Some(first.0), || {});
         following.iter().for_each(|one| end(memory, *one));
     };
     let known = ended.iter().chain([first]);
@@ -138,7 +138,7 @@ fn ends_beside(ended: Transactions, ending: Transactions, snapshot: u64) {
     meet(
         memory,
         write,
-        move |memory| memory.slot.holds(&seeing(snapshot), DATABASE),
+        move |memory| memory.proc.holds(&seeing(snapshot), DATABASE),
         move |(), holds| assert!(holds.is_none_or(|holds| holds <= held), "{holds:?} was read where {held} is held"),
     );
 }
@@ -171,14 +171,14 @@ fn merged_transactions_are_not_missed() {
 const TICK: i64 = 1_780_000_000_000_000;
 
 /// A server whose sessions take IDs from one lane.
-struct Words {
+struct Cursors {
     shared: Shared,
     lines: Vec<Line>,
     state: Mutex<State>,
     claim: Option<Claim>,
 }
 
-impl Server for Words {
+impl Server for Cursors {
     fn clock(&self) -> i64 {
         TICK
     }
@@ -206,7 +206,7 @@ fn one_lane() -> Lanes {
     Lanes { count: 1, steps: 1, ids_per_step: 2, ..lanes }
 }
 
-impl Words {
+impl Cursors {
     fn new() -> Self {
         let (shared, lines) = (Shared::default(), vec![Line::default()]);
         let mut new = Self { shared, lines, state: Mutex::default(), claim: None };
@@ -219,7 +219,7 @@ impl Words {
     /// A session of an era makes an ID of a tick that begins at its floor or later, as a session does that has read the clock before.
     fn make(&self, era: u64, floor: i64) -> Option<u64> {
         let mut generator = Generator::start(twitter(), &one_lane(), 0, floor);
-        match generator.next(TICK + 1000, &ServerWords::new(self, self.claim.unwrap(), era), || 0) {
+        match generator.next(TICK + 1000, &ServerCursors::new(self, self.claim.unwrap(), era), || 0) {
             Answer::Issue(id) => Some(id),
             _ => None,
         }
@@ -232,8 +232,8 @@ fn differ(one: Option<u64>, other: Option<u64>) {
 
 #[test]
 fn two_sessions_that_take_from_one_lane_take_different_ids() {
-    let make = |words: &Words| words.make(0, TICK);
-    meet(Words::new, make, make, |one, other| {
+    let make = |cursors: &Cursors| cursors.make(0, TICK);
+    meet(Cursors::new, make, make, |one, other| {
         differ(one, other);
         assert!(one.is_some() && other.is_some(), "a session that meets another one takes the next ID");
     });
@@ -244,16 +244,16 @@ fn two_sessions_that_take_from_one_lane_take_different_ids() {
 #[test]
 fn a_session_of_an_earlier_era_is_seen_or_drops_its_ids() {
     let memory = || {
-        let memory = (Words::new(), Memory::new());
+        let memory = (Cursors::new(), Memory::new());
         memory.0.shared.begin_era(0);
         memory
     };
-    let raise = |memory: &(Words, Memory)| {
+    let raise = |memory: &(Cursors, Memory)| {
         memory.0.shared.begin_era(0);
         fence(Ordering::SeqCst);
-        memory.1.slot.bound() != NONE
+        memory.1.proc.bound() != NONE
     };
-    let make = |memory: &(Words, Memory)| {
+    let make = |memory: &(Cursors, Memory)| {
         let era = memory.0.shared.era();
         let is_admitted = memory.1.make(TICK);
         (era == 2 && is_admitted && memory.0.shared.era() == era).then(|| memory.0.make(era, TICK)).flatten()
@@ -269,26 +269,26 @@ fn two_sessions_that_step_back_toggle_the_bit_once() {
     let lanes = SnoSource { partition: Some(7) }.lanes(Part::whole(Node::new(0, 1).unwrap())).unwrap();
     let lanes = Lanes { count: 1, steps: 1, ids_per_step: 2, ..lanes };
     let memory = move || {
-        let words = Words::new();
-        assert!(words.of_sno(&lanes, TICK + 8000).is_some());
-        words
+        let cursors = Cursors::new();
+        assert!(cursors.of_sno(&lanes, TICK + 8000).is_some());
+        cursors
     };
-    let make = move |words: &Words| words.of_sno(&lanes, TICK);
+    let make = move |cursors: &Cursors| cursors.of_sno(&lanes, TICK);
     meet(memory, make, make, |one, other| {
         assert!(one.is_some() && one != other, "{one:?} and {other:?}");
         assert!(one.is_some_and(|(is_toggled, _)| is_toggled));
     });
 }
 
-impl Words {
+impl Cursors {
     /// Makes a sno at an instant, and goes back if that is possible. Returns its tick-tock bit and its sequence number.
     fn of_sno(&self, lanes: &Lanes, now: i64) -> Option<(bool, u16)> {
         let mut generator = Generator::start(SnoSource { partition: Some(7) }, lanes, 0, i64::MIN);
-        let words = ServerWords::new(self, self.claim.unwrap(), 0);
+        let cursors = ServerCursors::new(self, self.claim.unwrap(), 0);
         for _ in 0..3 {
-            match generator.next(now, &words, 0) {
+            match generator.next(now, &cursors, 0) {
                 Answer::Issue(sno) => return Some((sno.parts().tick_tock, sno.parts().sequence)),
-                Answer::Behind { .. } if generator.step_back(now, &words) => {}
+                Answer::Behind { .. } if generator.step_back(now, &cursors) => {}
                 _ => return None,
             }
         }

@@ -20,7 +20,7 @@ fn a_session_is_not_far_ahead_of_the_clock() {
     assert_eq!((numbers.len(), last_step(&numbers)), (8, Some(17)));
     assert_eq!(answer, Answer::Ahead { until: TICK + 80 });
     while server.number(&mut server.session(0), 0).is_ok() {}
-    let furthest = server.words.taken.borrow().iter().map(|(_, word)| (word - 1) % (63 * 65) / 65).max();
+    let furthest = server.cursors.taken.borrow().iter().map(|(_, cursor)| (cursor - 1) % (63 * 65) / 65).max();
     assert_eq!(furthest, Some(32), "sessions with few IDs");
     assert_eq!(server.number(&mut server.session(0), 0), Err(Answer::Ahead { until: TICK + 143 }));
     // After 300 microseconds, the session may be as far ahead again.
@@ -60,7 +60,7 @@ fn ticks_of_more_than_a_second_leave_something_to_others() {
         assert_eq!(numbers.len() as u64, most);
         assert_eq!(server.number(&mut server.session(0), into_tick).is_ok(), tick > 1_000_000);
         // There is as much in the next tick.
-        assert!(matches!(session.next(server.start + tick, &server.words, || 0), Answer::Issue(_)));
+        assert!(matches!(session.next(server.start + tick, &server.cursors, || 0), Answer::Issue(_)));
     }
 }
 

@@ -67,7 +67,7 @@ impl Transactions for World {
     fn latest_ended(&self) -> u64 {
         (FIRST..).zip(&self.all).filter(|(_, one)| !one.is_running).map(|(xid, _)| xid).last().unwrap_or(FIRST - 1)
     }
-    fn oldest(&self) -> u64 {
+    fn oldest_xmin(&self) -> u64 {
         let of_snapshots = self.snapshots.iter().map(|(xmin, ..)| *xmin);
         of_snapshots.chain(self.running()).min().unwrap_or(self.latest_ended() + 1)
     }

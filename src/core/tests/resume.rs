@@ -1,10 +1,10 @@
-//! Generators of a server: they begin again in a new era, lead a clock that is behind, and each layout has its words.
+//! Generators of a server: they begin again in a new era, lead a clock that is behind, and each layout has its cursors.
 
 use std::collections::HashSet;
 use std::sync::atomic::Ordering;
 
 use flake_core::ledger::host::Server;
-use flake_core::ledger::time::grant::AHEAD;
+use flake_core::ledger::time::grant::AHEAD_MICROS;
 use flake_core::ledger::time::operator::{accept, start_above};
 use flake_core::sno::UNIT;
 use flake_core::{
@@ -90,7 +90,7 @@ fn an_era_that_ends_before_a_session_is_admitted_is_over_for_it() {
     let mut alone = Alone::new();
     let mut own = begin(&mut alone, built_in("twitter").unwrap());
     make(&mut own, &mut alone, (NOON + SECOND, 5), || 0);
-    assert!(own.generator.clone().next_taken(NOON + SECOND, || 0).is_some(), "IDs of the block must be left");
+    assert!(own.generator.clone().try_next(NOON + SECOND, || 0).is_some(), "IDs of the block must be left");
     let admit = |host: &mut Alone, _, _| {
         start_above(host, NOON + 10 * SECOND).unwrap();
         Ok(())
@@ -196,7 +196,7 @@ fn long_ticks_are_led_to_the_floor() {
     assert_eq!(alone.led(), NOON + 1, "the floor of a start without a file");
 }
 
-/// A lane's word that is at the end of a tick counts no ID of the next one, so a new session makes IDs of other lanes in the tick.
+/// A lane's cursor that is at the end of a tick counts no ID of the next one, so a new session makes IDs of other lanes in the tick.
 #[test]
 fn a_new_session_uses_the_rest_of_a_tick_in_which_a_lane_is_used_up() {
     let mut alone = Alone::new();
@@ -206,8 +206,8 @@ fn a_new_session_uses_the_rest_of_a_tick_in_which_a_lane_is_used_up() {
     let now = NOON + SECOND + 999;
     let Lanes { ids_per_step, steps, .. } = *own.generator.lanes();
     make(&mut own, &mut alone, (now, ids_per_step as usize), || 0);
-    let word = alone.lines()[0].word(alone.shared().era(), 0).load(Ordering::Relaxed);
-    assert!(word.is_multiple_of(steps * ids_per_step), "the lane must be used up");
+    let cursor = alone.lines()[0].cursor(alone.shared().era(), 0).load(Ordering::Relaxed);
+    assert!(cursor.is_multiple_of(steps * ids_per_step), "the lane must be used up");
     let mut new = begin(&mut alone, twitter);
     make(&mut new, &mut alone, (now, 1), || 0);
 }
@@ -225,12 +225,12 @@ fn layouts_have_words_of_their_own_unless_their_bits_are_the_same() {
     let claims = [twitter, sonyflake, instagram].map(|layout| claim(layout).unwrap());
     assert!(claims[0] != claims[1] && claims[1] != claims[2] && claims[0] != claims[2], "{claims:?}");
     assert_eq!(claim(leaf), Some(claims[0]));
-    // Each of them has 32 lanes, so nothing is left; those that have words keep them.
+    // Each of them has 32 lanes, so nothing is left; those that have cursors keep them.
     assert_eq!(claim(built_in("si").unwrap()), None);
     assert_eq!([twitter, sonyflake, instagram].map(claim), claims.map(Some));
 }
 
-/// The words of a server have the rule of the first layout.
+/// The cursors of a server have the rule of the first layout.
 #[test]
 fn the_first_layout_of_the_same_bits_gives_the_rule() {
     let fields = built_in("twitter").unwrap().fields().to_vec();
@@ -309,10 +309,10 @@ fn a_stale_reading_toggles_nothing() {
     };
     let answer = one.next(&mut alone, admit, 0).unwrap();
     assert!(matches!(answer, Answer::Issue(sno) if !sno.parts().tick_tock), "{answer:?}");
-    assert_eq!(alone.lines()[0].word(alone.shared().era(), 1).load(Ordering::Relaxed), 0);
+    assert_eq!(alone.lines()[0].cursor(alone.shared().era(), 1).load(Ordering::Relaxed), 0);
 }
 
-/// A session that was stopped reads the clock again, and finds that the word was right. Before it continues, another one makes a sno of a
+/// A session that was stopped reads the clock again, and finds that the cursor was right. Before it continues, another one makes a sno of a
 /// later unit.
 #[test]
 fn a_word_that_was_raised_after_a_fresh_reading_toggles_nothing() {
@@ -322,11 +322,11 @@ fn a_word_that_was_raised_after_a_fresh_reading_toggles_nothing() {
     let unit = NOON + SECOND;
     make(&mut one, &mut alone, (NOON + SECOND / 2, 1), 0);
     make(&mut other, &mut alone, (unit, 1), 0);
-    let word = alone.lines()[0].word(alone.shared().era(), 0).load(Ordering::Relaxed);
+    let cursor = alone.lines()[0].cursor(alone.shared().era(), 0).load(Ordering::Relaxed);
     alone.at(unit - 1);
     let admit = |host: &mut Alone, _, now| {
         if now < unit {
-            let later = word + 2 * other.generator.lanes().size();
+            let later = cursor + 2 * other.generator.lanes().size();
             host.at(unit + UNIT - 1).after_reading.set(Some((later, unit + 2 * UNIT)));
         }
         Ok(())
@@ -352,21 +352,21 @@ fn a_restart_toggles_nothing() {
         alone.pass(10_000);
     }
     assert_eq!(last, NOON + HOUR + 799 * 10_000 / UNIT * UNIT);
-    assert!(last > NOON + HOUR + AHEAD);
+    assert!(last > NOON + HOUR + AHEAD_MICROS);
 }
 
-/// Both generations have words, which only rise.
+/// Both generations have cursors, which only rise.
 #[test]
 fn an_acceptance_takes_other_words() {
     let mut alone = Alone::new();
     let mut own = begin(&mut alone, built_in("twitter").unwrap());
     make(&mut own, &mut alone, (NOON + HOUR / 2, 1), || 0);
     let era = alone.shared().era();
-    let word = |alone: &Alone, era| alone.lines()[0].word(era, 0).load(Ordering::Relaxed);
-    let of_first = word(&alone, era);
+    let cursor = |alone: &Alone, era| alone.lines()[0].cursor(era, 0).load(Ordering::Relaxed);
+    let of_first = cursor(&alone, era);
     alone.at(NOON);
     accept(&mut alone).unwrap();
     assert_eq!(make(&mut own, &mut alone, (NOON, 1), || 0), NOON);
-    assert_eq!(word(&alone, era), of_first);
-    assert!((1..of_first).contains(&word(&alone, alone.shared().era())));
+    assert_eq!(cursor(&alone, era), of_first);
+    assert!((1..of_first).contains(&cursor(&alone, alone.shared().era())));
 }

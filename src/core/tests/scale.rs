@@ -12,7 +12,7 @@ use flake_core::ledger::host::{Page, Server};
 use flake_core::ledger::lasting::page::record_mark;
 use flake_core::ledger::time::begin::parts;
 use flake_core::ledger::time::operator::accept;
-use flake_core::{Answer, IdSource, Layout, Node, Place, Resumable, Slot, Sno, SnoSource, built_in, lanes_of};
+use flake_core::{Answer, IdSource, Layout, Node, Place, ProcNumber, Resumable, Sno, SnoSource, built_in, lanes_of};
 
 mod alone;
 use alone::{Alone, NOON, SECOND};
@@ -180,11 +180,11 @@ impl Cluster {
     }
 
     /// Makes an ID as soon as that is possible, in a new session if there is none.
-    fn make(&mut self, slot: usize, kind: u64, made: &mut Made) {
+    fn make(&mut self, proc: usize, kind: u64, made: &mut Made) {
         // An event is over when the measured layout has made an ID.
         let kind = if self.since <= Event::Reconnect { kind } else { 2 };
         let (began, page) = (self.time, self.primary.page.clone());
-        let mut session = self.sessions[slot].take().unwrap_or_else(|| {
+        let mut session = self.sessions[proc].take().unwrap_or_else(|| {
             if self.since == Event::Nothing {
                 self.since = Event::Reconnect;
             }
@@ -192,21 +192,21 @@ impl Cluster {
         });
         match kind {
             0 => {
-                let sno = self.next(slot, &mut session.snos, SnoSource { partition: Some(7) }, 0);
+                let sno = self.next(proc, &mut session.snos, SnoSource { partition: Some(7) }, 0);
                 made.snos.push(sno);
             }
             1 => {
-                let id = self.next(slot, &mut session.hundredths, built_in("sonyflake").unwrap(), || 0);
+                let id = self.next(proc, &mut session.hundredths, built_in("sonyflake").unwrap(), || 0);
                 made.of_layouts[1].push(id);
             }
             _ => {
-                let id = self.next(slot, &mut session.milliseconds, built_in("twitter").unwrap(), || 0);
+                let id = self.next(proc, &mut session.milliseconds, built_in("twitter").unwrap(), || 0);
                 made.of_layouts[0].push(id);
                 made.waited(self.since, self.time - began);
                 self.since = Event::Nothing;
             }
         }
-        self.sessions[slot] = Some(session);
+        self.sessions[proc] = Some(session);
         if self.primary.page != page {
             (self.before, self.written) = (page, self.time);
         }
@@ -214,15 +214,15 @@ impl Cluster {
 
     fn next<S: IdSource>(
         &mut self,
-        slot: usize,
+        proc: usize,
         own: &mut Option<Resumable<S>>,
         source: S,
         argument: S::Argument,
     ) -> S::Id {
-        let slot = Slot::new(slot as u32, SLOTS as u32).unwrap();
+        let proc = ProcNumber::new(proc as u32, SLOTS as u32).unwrap();
         let mut generator = own.take().unwrap_or_else(|| {
             let lanes = lanes_of(&source, parts(&mut self.primary).unwrap()).unwrap();
-            let place = Place::find(&self.primary, &source, lanes, lanes[0].of(slot), 1).unwrap();
+            let place = Place::find(&self.primary, &source, lanes, lanes[0].of(proc), 1).unwrap();
             Resumable::begin(&mut self.primary, source, &place).unwrap()
         });
         loop {
@@ -254,11 +254,11 @@ impl Cluster {
         self.primary.writes.take();
         let events = 1 + chance.below(60);
         for _ in 0..events {
-            let slot = chance.below(SLOTS as u64) as usize;
+            let proc = chance.below(SLOTS as u64) as usize;
             if chance.below(4) == 0 {
-                self.sessions[slot] = None;
+                self.sessions[proc] = None;
             } else {
-                self.make(slot, chance.below(16), made);
+                self.make(proc, chance.below(16), made);
             }
             self.pass(chance.below(30) as i64);
         }

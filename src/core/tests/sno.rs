@@ -4,8 +4,8 @@ use std::cell::Cell;
 
 use flake_core::sno::UNIT;
 use flake_core::{
-    Answer, Error, Generator, IdSource, Lanes, Node, Numbers, OwnWords, Part, SequenceRule, Sno, SnoParts, SnoSource,
-    Words,
+    Answer, Cursors, Error, Generator, IdSource, Lanes, Node, Numbers, OwnCursors, Part, SequenceRule, Sno, SnoParts,
+    SnoSource,
 };
 use proptest::prelude::*;
 use serde::Deserialize;
@@ -22,31 +22,31 @@ fn in_steps(workers: Numbers, sequences: Numbers, steps: u64) -> Lanes {
     Lanes { workers, sequences, count: 1, steps, ids_per_step, are_ordered: true }
 }
 
-/// A generator that begins above the unit that contains `now`, and its words.
-fn above(lanes: &Lanes, now: i64) -> (Generator<SnoSource>, OwnWords) {
-    (Generator::start(ANY, lanes, 0, now + 1), OwnWords::new(lanes, SequenceRule::Reset))
+/// A generator that begins above the unit that contains `now`, and its cursors.
+fn above(lanes: &Lanes, now: i64) -> (Generator<SnoSource>, OwnCursors) {
+    (Generator::start(ANY, lanes, 0, now + 1), OwnCursors::new(lanes, SequenceRule::Reset))
 }
 
 /// Asks a generator, which goes back in time if it can. The clock shows the same when it is read again.
-fn ask(generator: &mut Generator<SnoSource>, words: &impl Words, now: i64, metabyte: u8) -> Answer<Sno> {
-    match generator.next(now, words, metabyte) {
-        Answer::Behind { .. } if generator.step_back(now, words) => generator.next(now, words, metabyte),
+fn ask(generator: &mut Generator<SnoSource>, cursors: &impl Cursors, now: i64, metabyte: u8) -> Answer<Sno> {
+    match generator.next(now, cursors, metabyte) {
+        Answer::Behind { .. } if generator.step_back(now, cursors) => generator.next(now, cursors, metabyte),
         answer => answer,
     }
 }
 
-/// The words of one lane of several servers, with the state of the original.
+/// The cursors of one lane of several servers, with the state of the original.
 struct State {
-    words: [Cell<u64>; 2],
+    cursors: [Cell<u64>; 2],
     steps_back: Cell<u64>,
 }
 
-impl Words for State {
+impl Cursors for State {
     fn load(&self, _: u64, bit: u64) -> u64 {
-        self.words[bit as usize].get()
+        self.cursors[bit as usize].get()
     }
     fn swap(&self, _: u64, bit: u64, old: u64, new: u64) -> bool {
-        self.words[bit as usize].replace(new) == old
+        self.cursors[bit as usize].replace(new) == old
     }
     fn steps_back(&self) -> u64 {
         self.steps_back.get()
@@ -179,12 +179,12 @@ proptest! {
         let (partitions, sequences) = (Numbers { first: 40000, count: 2 }, Numbers { first: 10, count: 6 });
         let lanes = in_steps(partitions, sequences, steps);
         let mut now = EPOCH + 4_000_000_000;
-        let (mut generator, words) = above(&lanes, now);
+        let (mut generator, cursors) = above(&lanes, now);
         let mut issued = std::collections::HashSet::new();
         for (jump, asked) in jumps {
             now += jump * 2_000;
             for _ in 0..asked {
-                match ask(&mut generator, &words, now, 9) {
+                match ask(&mut generator, &cursors, now, 9) {
                     Answer::Issue(sno) => {
                         prop_assert!(issued.insert(sno), "{:?} twice", sno);
                         prop_assert!(sno.instant() <= now && now < sno.instant() + 4_000);
@@ -229,10 +229,10 @@ fn generators_follow_the_traces_of_the_original() {
         let lanes = in_steps(partition, Numbers { first, count }, 1);
         let used = if trace.sequence == 0 { 0 } else { trace.sequence - first + 1 };
         let bit = (trace.drifts & 1) as usize;
-        let state = State { words: Default::default(), steps_back: Cell::new(trace.drifts) };
-        state.words[bit].set(trace.highest * count + used);
+        let state = State { cursors: Default::default(), steps_back: Cell::new(trace.drifts) };
+        state.cursors[bit].set(trace.highest * count + used);
         if trace.left_behind > 0 {
-            state.words[1 - bit].set((trace.left_behind + 1) * count);
+            state.cursors[1 - bit].set((trace.left_behind + 1) * count);
         }
         let mut generator = Generator::start(ANY, &lanes, 0, i64::MIN);
         for TraceStep(clock, metabyte, hex, highest, left_behind, drifts, sequence) in trace.steps {
@@ -245,7 +245,7 @@ fn generators_follow_the_traces_of_the_original() {
             let wanted = Sno::from_bytes(bytes(&hex));
             assert_eq!(answer, Answer::Issue(wanted), "{}", trace.name);
             let drifted = state.steps_back.get();
-            let unit = |bit: u64| state.words[(bit & 1) as usize].get().saturating_sub(1) / count;
+            let unit = |bit: u64| state.cursors[(bit & 1) as usize].get().saturating_sub(1) / count;
             assert_eq!(
                 ([unit(drifted), unit(drifted + 1)], drifted),
                 ([highest, left_behind], drifts),
@@ -262,8 +262,8 @@ fn generators_follow_the_traces_of_the_original() {
 fn snos_go_back_once_until_the_clock_has_passed_where_they_were() {
     let lanes = in_steps(Numbers { first: 0x8000, count: 1 }, Numbers { first: 0, count: 9 }, 1);
     let noon = EPOCH + 1_000 * UNIT;
-    let (mut generator, words) = above(&lanes, noon - 20 * UNIT);
-    let mut at = |units: i64| match ask(&mut generator, &words, noon + units * UNIT, 0) {
+    let (mut generator, cursors) = above(&lanes, noon - 20 * UNIT);
+    let mut at = |units: i64| match ask(&mut generator, &cursors, noon + units * UNIT, 0) {
         Answer::Issue(sno) => Ok(sno.parts().tick_tock),
         Answer::Behind { until } => Err((until - noon) / UNIT),
         answer => panic!("{answer:?}"),
@@ -281,16 +281,16 @@ fn snos_go_back_once_until_the_clock_has_passed_where_they_were() {
 fn a_stale_reading_is_no_step_back() {
     let lanes = in_steps(Numbers { first: 0x8000, count: 1 }, Numbers { first: 0, count: 9 }, 1);
     let noon = EPOCH + 1_000 * UNIT;
-    let (mut one, words) = above(&lanes, noon - 20 * UNIT);
+    let (mut one, cursors) = above(&lanes, noon - 20 * UNIT);
     let mut other = one.clone();
-    assert!(matches!(other.next(noon, &words, 0), Answer::Issue(_)));
-    assert!(matches!(one.next(noon - 1, &words, 0), Answer::Behind { .. }));
-    assert!(!one.step_back(noon, &words), "the reading is in the unit of the word");
-    assert!(one.step_back(noon - 1, &words), "the clock has stepped back");
-    assert_eq!(words.steps_back(), 1);
+    assert!(matches!(other.next(noon, &cursors, 0), Answer::Issue(_)));
+    assert!(matches!(one.next(noon - 1, &cursors, 0), Answer::Behind { .. }));
+    assert!(!one.step_back(noon, &cursors), "the reading is in the unit of the cursor");
+    assert!(one.step_back(noon - 1, &cursors), "the clock has stepped back");
+    assert_eq!(cursors.steps_back(), 1);
     // The other session has found the same; the count is increased once.
-    assert!(matches!(other.next(noon - 1, &words, 0), Answer::Issue(_)));
-    assert_eq!(words.steps_back(), 1);
+    assert!(matches!(other.next(noon - 1, &cursors, 0), Answer::Issue(_)));
+    assert_eq!(cursors.steps_back(), 1);
 }
 
 /// The clock comes back to the unit in which one session has made snos before another one has gone back.
@@ -298,15 +298,15 @@ fn a_stale_reading_is_no_step_back() {
 fn a_session_follows_another_one_that_has_gone_back() {
     let lanes = in_steps(Numbers { first: 0x8000, count: 1 }, Numbers { first: 0, count: 9 }, 1);
     let noon = EPOCH + 1_000 * UNIT;
-    let (mut one, words) = above(&lanes, noon - 20 * UNIT);
+    let (mut one, cursors) = above(&lanes, noon - 20 * UNIT);
     let mut other = one.clone();
     let bit = |answer| match answer {
         Answer::Issue(sno) => Sno::parts(&sno).tick_tock,
         answer => panic!("{answer:?}"),
     };
-    assert!(!bit(one.next(noon, &words, 0)));
-    assert!(bit(ask(&mut other, &words, noon - UNIT, 0)));
-    assert!(bit(one.next(noon, &words, 0)), "the same words have the numbers of the unit");
+    assert!(!bit(one.next(noon, &cursors, 0)));
+    assert!(bit(ask(&mut other, &cursors, noon - UNIT, 0)));
+    assert!(bit(one.next(noon, &cursors, 0)), "the same cursors have the numbers of the unit");
 }
 
 /// Sessions have lanes of their own. In one of them, the other bit was used in a later unit.
@@ -314,44 +314,44 @@ fn a_session_follows_another_one_that_has_gone_back() {
 fn all_lanes_decide_whether_snos_go_back() {
     let lanes = Lanes { count: 2, ..in_steps(Numbers { first: 0x8000, count: 2 }, Numbers { first: 0, count: 8 }, 1) };
     let lanes = Lanes { ids_per_step: 8, ..lanes };
-    let (noon, words) = (EPOCH + 1_000 * UNIT, OwnWords::new(&lanes, SequenceRule::Reset));
+    let (noon, cursors) = (EPOCH + 1_000 * UNIT, OwnCursors::new(&lanes, SequenceRule::Reset));
     let mut sessions = [0, 1].map(|lane| Generator::start(ANY, &lanes, lane, noon - 20 * UNIT));
-    let mut at = |lane: usize, units: i64| match ask(&mut sessions[lane], &words, noon + units * UNIT, 0) {
+    let mut at = |lane: usize, units: i64| match ask(&mut sessions[lane], &cursors, noon + units * UNIT, 0) {
         Answer::Issue(sno) => Ok(sno.parts().tick_tock),
         Answer::Behind { .. } => Err(()),
         answer => panic!("{answer:?}"),
     };
     assert_eq!([at(0, 3), at(0, 1)], [Ok(false), Ok(true)]);
     assert_eq!([at(1, 2), at(1, 1)], [Ok(true), Err(())]);
-    assert_eq!(words.steps_back(), 1);
+    assert_eq!(cursors.steps_back(), 1);
 }
 
 #[test]
 fn partitions_of_a_lane_are_used_one_after_the_other() {
     let lanes = in_steps(Numbers { first: 0x8000, count: 2 }, Numbers { first: 0, count: 65536 }, 1);
-    let (mut generator, words) = above(&lanes, EPOCH);
-    assert_eq!(generator.next(EPOCH + 3_999, &words, 0), Answer::Closed { until: EPOCH + 4_000 });
-    let ids: Vec<Answer<Sno>> = (0..131_072).map(|_| generator.next(EPOCH + 4_000, &words, 0)).collect();
+    let (mut generator, cursors) = above(&lanes, EPOCH);
+    assert_eq!(generator.next(EPOCH + 3_999, &cursors, 0), Answer::Closed { until: EPOCH + 4_000 });
+    let ids: Vec<Answer<Sno>> = (0..131_072).map(|_| generator.next(EPOCH + 4_000, &cursors, 0)).collect();
     let part = |answer: &Answer<Sno>| match answer {
         Answer::Issue(sno) => (sno.parts().partition, sno.parts().sequence),
         other => panic!("{other:?}"),
     };
     assert_eq!(ids.iter().map(part).collect::<std::collections::HashSet<_>>().len(), 131_072);
     assert_eq!((part(&ids[65_535]), part(&ids[65_536])), ((0x8000, 65535), (0x8001, 0)));
-    assert_eq!(generator.next(EPOCH + 4_000, &words, 0), Answer::Wait { until: EPOCH + 8_000 });
-    assert!(matches!(generator.next(i64::MAX, &words, 0), Answer::Exhausted));
+    assert_eq!(generator.next(EPOCH + 4_000, &cursors, 0), Answer::Wait { until: EPOCH + 8_000 });
+    assert!(matches!(generator.next(i64::MAX, &cursors, 0), Answer::Exhausted));
 }
 
 #[test]
 fn no_sno_is_made_after_the_last_unit() {
     let lanes = in_steps(Numbers { first: 7, count: 1 }, Numbers { first: 0, count: 9 }, 1);
-    let (mut generator, words) = above(&lanes, LAST - UNIT);
+    let (mut generator, cursors) = above(&lanes, LAST - UNIT);
     let last = Sno::max_at(LAST).unwrap();
     assert!(
-        matches!(generator.next(LAST + UNIT - 1, &words, 0), Answer::Issue(sno) if sno.instant() == last.instant())
+        matches!(generator.next(LAST + UNIT - 1, &cursors, 0), Answer::Issue(sno) if sno.instant() == last.instant())
     );
-    assert_eq!(generator.next(LAST + UNIT, &words, 0), Answer::Exhausted);
-    assert!(matches!(generator.next(LAST + UNIT - 1, &words, 0), Answer::Issue(_)));
+    assert_eq!(generator.next(LAST + UNIT, &cursors, 0), Answer::Exhausted);
+    assert!(matches!(generator.next(LAST + UNIT - 1, &cursors, 0), Answer::Issue(_)));
 }
 
 #[test]
@@ -367,7 +367,7 @@ fn automatic_partitions_are_above_those_of_callers() {
     }
     let key = |partition| SnoSource { partition }.key();
     assert!(key(None) != key(Some(0)) && key(Some(0)) != key(Some(1)), "each partition must have a key of its own");
-    let [words, others] = [0, 32_767].map(|partition| SnoSource { partition: Some(partition) }.words());
-    assert_eq!(words, others, "there are too many partitions of callers to have words each");
-    assert_ne!(words, SnoSource { partition: None }.words());
+    let [cursors, others] = [0, 32_767].map(|partition| SnoSource { partition: Some(partition) }.cursors());
+    assert_eq!(cursors, others, "there are too many partitions of callers to have cursors each");
+    assert_ne!(cursors, SnoSource { partition: None }.cursors());
 }

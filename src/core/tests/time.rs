@@ -4,7 +4,7 @@ use flake_core::Answer;
 use flake_core::ledger::host::Server;
 use flake_core::ledger::lasting::page::confirm;
 use flake_core::ledger::lasting::record::{Record, Reserved};
-use flake_core::ledger::time::grant::{AHEAD, Grant, begin, grant};
+use flake_core::ledger::time::grant::{AHEAD_MICROS, Grant, begin, grant};
 use flake_core::ledger::time::lead::{announce, lead};
 use flake_core::ledger::time::operator::accept;
 use flake_core::ledger::time::shared::generation_of;
@@ -25,9 +25,9 @@ const fn until(one: i64, other: i64) -> Reserved {
 #[test]
 fn time_is_reserved_three_seconds_ahead_in_the_file_and_in_the_page() {
     let mut alone = server();
-    assert_eq!(granted(&mut alone, NOON), Grant::Until(NOON + AHEAD / 2));
+    assert_eq!(granted(&mut alone, NOON), Grant::Until(NOON + AHEAD_MICROS / 2));
     for reserved in [alone.in_file(), alone.in_page(), alone.ledger().reserved] {
-        assert_eq!((reserved.acceptances, reserved.end()), (0, NOON + AHEAD));
+        assert_eq!((reserved.acceptances, reserved.end()), (0, NOON + AHEAD_MICROS));
     }
 }
 
@@ -37,10 +37,10 @@ fn time_is_renewed_when_a_third_is_left() {
     let mut alone = server();
     granted(&mut alone, NOON);
     for (left, is_renewed) in [(SECOND + 1, false), (SECOND, true)] {
-        let now = NOON + AHEAD - left;
+        let now = NOON + AHEAD_MICROS - left;
         alone.at(now);
         granted(&mut alone, now);
-        assert_eq!(alone.ledger().reserved.end() > NOON + AHEAD, is_renewed, "{left}");
+        assert_eq!(alone.ledger().reserved.end() > NOON + AHEAD_MICROS, is_renewed, "{left}");
     }
     // A lead of ten seconds: half a second after it is enough.
     let now = NOON + 15 * SECOND;
@@ -62,14 +62,14 @@ fn a_disk_that_fails_grants_nothing() {
     assert_eq!(alone.ledger(), before);
     // As long as reserved time remains, sessions make IDs.
     alone.at(NOON + 5 * SECOND / 2);
-    assert_eq!(granted(&mut alone, NOON + 5 * SECOND / 2), Grant::Until(NOON + AHEAD));
+    assert_eq!(granted(&mut alone, NOON + 5 * SECOND / 2), Grant::Until(NOON + AHEAD_MICROS));
 }
 
 #[test]
 fn an_id_of_an_instant_needs_reserved_time_after_it() {
     let mut alone = server();
     let mut own = session(&mut alone);
-    for now in [NOON, NOON + AHEAD - 1, NOON + AHEAD, NOON + HOUR] {
+    for now in [NOON, NOON + AHEAD_MICROS - 1, NOON + AHEAD_MICROS, NOON + HOUR] {
         alone.at(now);
         make(&mut alone, &mut own).unwrap();
         for reserved in [alone.in_file(), alone.in_page()] {
@@ -124,7 +124,7 @@ fn a_restart_costs_no_time_and_restarts_do_not_add_up() {
         let mut own = session(&mut alone);
         let made = make(&mut alone, &mut own).unwrap();
         let ahead = made - alone.now.get();
-        assert!(ahead <= AHEAD + SECOND, "{ahead} after {round} restarts");
+        assert!(ahead <= AHEAD_MICROS + SECOND, "{ahead} after {round} restarts");
         assert!(round == 0 || ahead >= 0, "{ahead} after {round} restarts");
         alone = alone.restarted();
         alone.pass(SECOND);
@@ -138,8 +138,8 @@ fn a_start_is_above_the_file_in_a_database_whose_page_has_nothing() {
     let mut alone = alone.restarted();
     alone.page = Alone::new().page;
     let mut own = session(&mut alone);
-    assert_eq!(alone.ledger().floor, NOON + AHEAD);
-    assert_eq!(make(&mut alone, &mut own), Ok(NOON + AHEAD));
+    assert_eq!(alone.ledger().floor, NOON + AHEAD_MICROS);
+    assert_eq!(make(&mut alone, &mut own), Ok(NOON + AHEAD_MICROS));
 }
 
 #[test]
@@ -210,9 +210,9 @@ fn ids_after_pg_upgrade_are_above_what_the_sequence_says() {
     new.at(NOON + SECOND);
     let mut own = session(&mut new);
     let made = make(&mut new, &mut own).unwrap();
-    assert!((NOON + AHEAD..NOON + AHEAD + 4 * SECOND).contains(&made), "{}", made - NOON);
+    assert!((NOON + AHEAD_MICROS..NOON + AHEAD_MICROS + 4 * SECOND).contains(&made), "{}", made - NOON);
     assert_eq!(new.ledger().reserved.generation(), 1);
-    assert!(new.in_page().until[0] >= NOON + HOUR / 2 + AHEAD, "the other half stays used");
+    assert!(new.in_page().until[0] >= NOON + HOUR / 2 + AHEAD_MICROS, "the other half stays used");
 }
 
 /// A session was stopped with a reading of an earlier era, across one acceptance or two.
@@ -255,7 +255,7 @@ fn a_generator_begins_with_the_floor_and_what_is_reserved() {
     let mut alone = server();
     granted(&mut alone, NOON);
     let begun = begin(&mut alone).unwrap();
-    assert_eq!((begun.era, begun.limit), (alone.shared().era(), NOON + AHEAD / 2));
+    assert_eq!((begun.era, begun.limit), (alone.shared().era(), NOON + AHEAD_MICROS / 2));
     // Another database, whose page has nothing yet.
     alone.page.bytes = Some(Record::default().encode(0));
     assert_eq!(begin(&mut alone).unwrap().limit, i64::MIN);

@@ -1,11 +1,11 @@
-//! Watermarks: no row appears below one, whatever a slot forgets, and in whatever order threads run.
+//! Watermarks: no row appears below one, whatever a proc forgets, and in whatever order threads run.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering, fence};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use flake_core::watermark::{NONE, SlotTransactions, Snapshot, widened};
+use flake_core::watermark::{NONE, ProcTransactions, Snapshot, widened};
 use proptest::prelude::*;
 
 const DATABASE: u32 = 5;
@@ -16,10 +16,10 @@ fn seeing(before: u64) -> Snapshot<'static> {
     Snapshot { xmin: before, xmax: before, running: &[] }
 }
 
-/// A transaction in a slot, from its first ID on.
-fn run(slot: &SlotTransactions, bound: i64, committed: Option<u64>) {
-    slot.admit(&NEVER, bound, || {}).unwrap();
-    slot.end(committed, || {});
+/// A transaction in a proc, from its first ID on.
+fn run(proc: &ProcTransactions, bound: i64, committed: Option<u64>) {
+    proc.admit(&NEVER, bound, || {}).unwrap();
+    proc.end(committed, || {});
 }
 
 #[test]
@@ -48,62 +48,62 @@ fn transaction_ids_do_not_wrap_around() {
 
 #[test]
 fn a_transaction_holds_until_it_has_ended_for_the_snapshot() {
-    let slot = SlotTransactions::default();
-    slot.begin(DATABASE);
+    let proc = ProcTransactions::default();
+    proc.begin(DATABASE);
     let old = seeing(10);
-    assert_eq!(slot.holds(&old, DATABASE), Some(NONE));
-    slot.admit(&NEVER, 1000, || {}).unwrap();
-    slot.admit(&NEVER, 2000, || {}).unwrap();
-    assert_eq!(slot.holds(&old, DATABASE), Some(1000));
-    assert_eq!(slot.holds(&old, DATABASE + 1), Some(NONE));
-    slot.end(Some(10), || {});
-    assert_eq!(slot.holds(&old, DATABASE), Some(1000));
-    assert_eq!(slot.holds(&old, DATABASE + 1), Some(NONE));
-    assert_eq!(slot.holds(&seeing(11), DATABASE), Some(NONE));
-    run(&slot, 5000, None);
-    assert_eq!(slot.holds(&old, DATABASE), Some(1000), "what was rolled back is not kept");
-    // The slot's next owner is connected to another database.
-    slot.begin(DATABASE + 1);
-    run(&slot, 9000, Some(11));
-    assert_eq!(slot.holds(&old, DATABASE), Some(1000));
-    assert_eq!(slot.holds(&old, DATABASE + 1), Some(9000));
+    assert_eq!(proc.holds(&old, DATABASE), Some(NONE));
+    proc.admit(&NEVER, 1000, || {}).unwrap();
+    proc.admit(&NEVER, 2000, || {}).unwrap();
+    assert_eq!(proc.holds(&old, DATABASE), Some(1000));
+    assert_eq!(proc.holds(&old, DATABASE + 1), Some(NONE));
+    proc.end(Some(10), || {});
+    assert_eq!(proc.holds(&old, DATABASE), Some(1000));
+    assert_eq!(proc.holds(&old, DATABASE + 1), Some(NONE));
+    assert_eq!(proc.holds(&seeing(11), DATABASE), Some(NONE));
+    run(&proc, 5000, None);
+    assert_eq!(proc.holds(&old, DATABASE), Some(1000), "what was rolled back is not kept");
+    // The proc's next owner is connected to another database.
+    proc.begin(DATABASE + 1);
+    run(&proc, 9000, Some(11));
+    assert_eq!(proc.holds(&old, DATABASE), Some(1000));
+    assert_eq!(proc.holds(&old, DATABASE + 1), Some(9000));
 }
 
 #[test]
 fn no_id_is_admitted_below_an_announced_watermark() {
-    let (slot, announced) = (SlotTransactions::default(), AtomicI64::new(1000));
-    assert_eq!(slot.admit(&announced, 999, || {}), Err(1000));
-    assert_eq!(slot.bound(), NONE);
-    slot.admit(&announced, 1000, || {}).unwrap();
+    let (proc, announced) = (ProcTransactions::default(), AtomicI64::new(1000));
+    assert_eq!(proc.admit(&announced, 999, || {}), Err(1000));
+    assert_eq!(proc.bound(), NONE);
+    proc.admit(&announced, 1000, || {}).unwrap();
     announced.store(3000, Ordering::SeqCst);
-    assert_eq!(slot.admit(&announced, 2000, || {}), Err(3000));
-    assert_eq!(slot.hold(&announced, 2000, || {}), Err(3000));
-    assert_eq!(slot.bound(), 1000);
-    slot.hold(&announced, 4000, || {}).unwrap();
-    assert_eq!(slot.bound(), 1000);
+    assert_eq!(proc.admit(&announced, 2000, || {}), Err(3000));
+    assert_eq!(proc.hold(&announced, 2000, || {}), Err(3000));
+    assert_eq!(proc.bound(), 1000);
+    proc.hold(&announced, 4000, || {}).unwrap();
+    assert_eq!(proc.bound(), 1000);
 }
 
 proptest! {
-    /// A slot forgets entries, but for every snapshot it holds all transactions that have not ended. With few transactions since,
+    /// A proc forgets entries, but for every snapshot it holds all transactions that have not ended. With few transactions since,
     /// it holds no more than these.
     #[test]
-    fn a_slot_never_holds_too_little(
+    fn a_proc_never_holds_too_little(
         // The clock goes back as well.
         steps in prop::collection::vec((-1500..5000_i64, 0..4_u8, any::<bool>()), 1..200),
         snapshots in prop::collection::vec((0..200_u64, 0..4_u64), 1..20),
     ) {
-        let slot = SlotTransactions::default();
+        let proc = ProcTransactions::default();
         let mut all: Vec<(u64, i64, u32)> = Vec::new();
         let (mut bound, mut database) = (0, 1);
         for (xid, (step, other, commits)) in (100..).zip(&steps) {
             bound += step;
             if *other == 0 {
                 database = 3 - database;
-                slot.begin(database);
+                proc.begin(database);
             } else {
-                slot.begin(database);
+                proc.begin(database);
             }
-            run(&slot, bound, commits.then_some(xid));
+            run(&proc, bound, commits.then_some(xid));
             if *commits {
                 all.push((xid, bound, database));
             }
@@ -113,16 +113,16 @@ proptest! {
             let running = [100 + at.saturating_sub(gap) as u32];
             let snapshot = Snapshot { xmin: 100 + at.saturating_sub(gap), xmax: 100 + at, running: &running };
             for database in [1, 2] {
-                let of_slot = slot.holds(&snapshot, database).unwrap();
-                // The transactions of a slot follow each other, so if one is seen as running, so are all after it.
+                let of_proc = proc.holds(&snapshot, database).unwrap();
+                // The transactions of a proc follow each other, so if one is seen as running, so are all after it.
                 let first = all.iter().position(|(xid, _, _)| snapshot.is_running(*xid)
                     && all.iter().filter(|(later, _, _)| later > xid).all(|(later, _, _)| snapshot.is_running(*later)));
                 let really = first.map_or(NONE, |first| {
                     all[first..].iter().filter(|one| one.2 == database).map(|one| one.1).min().unwrap_or(NONE)
                 });
-                prop_assert!(of_slot <= really, "{of_slot} > {really} for {snapshot:?}");
+                prop_assert!(of_proc <= really, "{of_proc} > {really} for {snapshot:?}");
                 if first.is_none() {
-                    prop_assert_eq!(of_slot, NONE);
+                    prop_assert_eq!(of_proc, NONE);
                 }
             }
         }
@@ -142,13 +142,13 @@ struct World {
 #[test]
 fn rows_of_concurrent_threads_are_not_lost() {
     const WRITERS: usize = 3;
-    let slots: [SlotTransactions; WRITERS] = Default::default();
+    let procs: [ProcTransactions; WRITERS] = Default::default();
     let (announced, world) = (AtomicI64::new(i64::MIN), Mutex::new(World::default()));
     let (is_over, have_written) = (AtomicBool::new(false), AtomicBool::new(false));
     let began = Instant::now();
     let clock = || began.elapsed().as_nanos() as i64;
-    slots.iter().for_each(|slot| slot.begin(DATABASE));
-    let write = |slot: &SlotTransactions, number: i64| {
+    procs.iter().for_each(|proc| proc.begin(DATABASE));
+    let write = |proc: &ProcTransactions, number: i64| {
         while !is_over.load(Ordering::Relaxed) {
             let xid = {
                 let mut world = world.lock().unwrap();
@@ -159,7 +159,7 @@ fn rows_of_concurrent_threads_are_not_lost() {
             };
             let now = loop {
                 let now = clock();
-                if slot.admit(&announced, now, || {}).is_ok() {
+                if proc.admit(&announced, now, || {}).is_ok() {
                     break now;
                 }
             };
@@ -167,7 +167,7 @@ fn rows_of_concurrent_threads_are_not_lost() {
             world.running.retain(|running| *running != xid as u32);
             world.committed.push(now * 8 + number);
             drop(world);
-            slot.end(Some(xid), || {});
+            proc.end(Some(xid), || {});
         }
     };
     let read = || {
@@ -187,7 +187,7 @@ fn rows_of_concurrent_threads_are_not_lost() {
             fence(Ordering::SeqCst);
             let xmin = running.iter().min().map_or(xmax, |&xid| xid.into());
             let snapshot = Snapshot { xmin, xmax, running: &running };
-            let holds = slots.iter().map(|slot| slot.holds(&snapshot, DATABASE).unwrap_or(i64::MIN)).min();
+            let holds = procs.iter().map(|proc| proc.holds(&snapshot, DATABASE).unwrap_or(i64::MIN)).min();
             let watermark = holds.unwrap_or(NONE).min(now).saturating_mul(8);
             let before = seen.len();
             seen.extend(visible.into_iter().filter(|&id| id > last && id < watermark));
@@ -200,7 +200,7 @@ fn rows_of_concurrent_threads_are_not_lost() {
     };
     let (mut committed, readers) = thread::scope(|scope| {
         let writers: Vec<_> =
-            (0..).zip(&slots).map(|(number, slot)| scope.spawn(move || write(slot, number))).collect();
+            (0..).zip(&procs).map(|(number, proc)| scope.spawn(move || write(proc, number))).collect();
         let readers: Vec<_> = (0..2).map(|_| scope.spawn(read)).collect();
         thread::sleep(Duration::from_millis(300));
         is_over.store(true, Ordering::Relaxed);

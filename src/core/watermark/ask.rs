@@ -2,7 +2,7 @@
 //! running.
 //!
 //! 1. flake's time is announced before the bounds are read, and the era is compared after that.
-//! 2. The slots are read before the prepared transactions, because a transaction is among the latter before it leaves its slot.
+//! 2. The procs are read before the prepared transactions, because a transaction is among the latter before it leaves its proc.
 //! 3. The transactions that were prepared before the server started are learned before the first watermark.
 
 use std::sync::atomic::{Ordering, fence};
@@ -23,7 +23,7 @@ pub fn ask<H: WatermarkHost>(
     session: &SessionTransactions,
     snapshot: &impl QuerySnapshot,
 ) -> Result<i64, H::Error> {
-    if let Some(known) = snapshot.note() {
+    if let Some(known) = snapshot.cached_watermark() {
         return Ok(known);
     }
     let transactions = snapshot.transactions();
@@ -45,7 +45,7 @@ pub fn ask<H: WatermarkHost>(
         }
         let watermark =
             if snapshot.is_of_transaction() { session.not_before_the_last(watermark, era) } else { watermark };
-        snapshot.set_note(watermark);
+        snapshot.cache_watermark(watermark);
         return Ok(watermark);
     }
 }
@@ -77,17 +77,17 @@ fn announce<H: WatermarkHost>(host: &mut H, era: u64) -> Result<Option<i64>, H::
 fn scan<H: WatermarkHost>(host: &H, snapshot: &Snapshot<'_>) -> Result<i64, H::Error> {
     let database = host.database();
     let mut least = NONE;
-    for slot in host.slots() {
+    for proc in host.procs() {
         let holds = loop {
-            match slot.holds(snapshot, database) {
+            match proc.holds(snapshot, database) {
                 Some(holds) => break holds,
                 None => host.nap(),
             }
         };
         least = least.min(holds);
     }
-    host.point("slots read");
-    // After the slots: a transaction that is prepared is there before it leaves its slot.
+    host.point("procs read");
+    // After the procs: a transaction that is prepared is there before it leaves its proc.
     Ok(least.min(with_prepared(host, |all| prepared::holds(all, snapshot, database)).unwrap_or(NONE)))
 }
 

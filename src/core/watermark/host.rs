@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU32};
 
 use super::prepared::{Prepared, Transactions};
-use super::{SlotTransactions, Snapshot};
+use super::{ProcTransactions, Snapshot};
 use crate::ledger::host::Host;
 
 /// Why there is no watermark now.
@@ -29,9 +29,9 @@ pub trait QuerySnapshot {
     /// Returns the transactions that it sees as running.
     fn transactions(&self) -> Snapshot<'_>;
     /// Returns its watermark, if it has one already.
-    fn note(&self) -> Option<i64>;
+    fn cached_watermark(&self) -> Option<i64>;
     /// Stores its watermark. A snapshot has one watermark.
-    fn set_note(&self, instant: i64);
+    fn cache_watermark(&self, instant: i64);
     /// Returns whether all statements of its transaction use it or copies of it.
     fn is_of_transaction(&self) -> bool;
 }
@@ -40,13 +40,13 @@ pub trait QuerySnapshot {
 pub trait WatermarkHost: Host<Error: From<Refusal>> {
     /// The number of the session's database, which is not 0.
     fn database(&self) -> u32;
-    /// The transactions of this session's slot.
-    fn own(&self) -> &SlotTransactions;
-    /// The transactions of all slots.
-    fn slots(&self) -> impl Iterator<Item = &SlotTransactions>;
+    /// The transactions of this session's proc.
+    fn own(&self) -> &ProcTransactions;
+    /// The transactions of all procs.
+    fn procs(&self) -> impl Iterator<Item = &ProcTransactions>;
     /// Waits for a session that was stopped in the middle of a change. The wait can be canceled.
     fn nap(&self);
-    /// How many transactions can be prepared at once. There are twice as many entries, one for each slot, and one more.
+    /// How many transactions can be prepared at once. There are twice as many entries, one for each proc, and one more.
     fn most_prepared(&self) -> usize;
     /// The state of these entries.
     fn prepared_use(&self) -> &PreparedUse;
@@ -58,7 +58,7 @@ pub trait WatermarkHost: Host<Error: From<Refusal>> {
     fn has_committed(&self, xid: u64) -> bool;
     /// Assigns a transaction ID and aborts it. The WAL has the abort before anything that this session writes next. It may raise an
     /// error.
-    fn use_up_a_number(&mut self);
+    fn consume_xid(&mut self);
     /// Attaches an instant to the current transaction, which is about to be prepared. The server keeps it across restarts until the
     /// transaction ends. It may raise an error.
     fn carry(&self, xid: u64, bound: i64);

@@ -25,14 +25,14 @@ use crate::sync::{AtomicI64, AtomicU32, AtomicU64, Ordering, fence, spin_loop};
 
 /// The bound of a transaction that has made no ID.
 pub const NONE: i64 = NEVER;
-/// How many ended transactions a slot remembers.
-const KEPT: usize = if cfg!(loom) { 3 } else { 16 };
+/// How many ended transactions a proc remembers.
+const MAX_ENDED: usize = if cfg!(loom) { 3 } else { 16 };
 /// How many of them keep an entry of their own. Neighbors among the older ones are merged, the oldest most often.
 const EXACT: usize = if cfg!(loom) { 0 } else { 4 };
 /// Transactions whose bounds are this close, in microseconds, share an entry.
-const NEAR: i64 = 1000;
-/// How often a reader retries. If the owner of the slot is running, it finishes its change within a few retries.
-const ATTEMPTS: usize = if cfg!(loom) { 1 } else { 1000 };
+const NEAR_MICROS: i64 = 1000;
+/// How often a reader retries. If the owner of the proc is running, it finishes its change within a few retries.
+const MAX_ATTEMPTS: usize = if cfg!(loom) { 1 } else { 1000 };
 
 /// The transactions that a snapshot sees as running. Transaction IDs have 64 bits here, so they do not wrap around.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -73,21 +73,21 @@ pub const fn widened(next: u64, xid: u32) -> u64 {
     next - (next as u32).wrapping_sub(xid) as u64
 }
 
-/// The transactions of one slot: the current one, and some that have ended lately. They are in shared memory, and only the slot's
+/// The transactions of one proc: the current one, and some that have ended lately. They are in shared memory, and only the proc's
 /// owner changes them.
 #[repr(C, align(64))]
 #[derive(Debug)]
-pub struct SlotTransactions {
+pub struct ProcTransactions {
     /// The bound of the current transaction.
     bound: AtomicI64,
-    /// The database of the slot's owner.
+    /// The database of the proc's owner.
     database: AtomicU32,
     /// Odd while `ended` changes.
     changes: AtomicU32,
     count: AtomicU32,
     merged: AtomicU32,
     /// The newest first.
-    ended: [Ended; KEPT],
+    ended: [Ended; MAX_ENDED],
 }
 
 /// An ended transaction, or several in a row: the ID of the newest and the lowest bound. A snapshot that sees the newest sees the
@@ -101,7 +101,7 @@ struct Ended {
     database: AtomicU32,
 }
 
-impl Default for SlotTransactions {
+impl Default for ProcTransactions {
     fn default() -> Self {
         Self {
             bound: AtomicI64::new(NONE),
@@ -114,8 +114,8 @@ impl Default for SlotTransactions {
     }
 }
 
-impl SlotTransactions {
-    /// Begins for a new owner of the slot, whose session is connected to this database.
+impl ProcTransactions {
+    /// Begins for a new owner of the proc, whose session is connected to this database.
     pub fn begin(&self, database: u32) {
         self.database.store(database, Ordering::Release);
     }
@@ -159,7 +159,7 @@ impl SlotTransactions {
         self.bound.load(Ordering::Acquire)
     }
 
-    /// Returns the database of the slot's owner.
+    /// Returns the database of the proc's owner.
     pub fn database(&self) -> u32 {
         self.database.load(Ordering::Acquire)
     }
@@ -183,11 +183,11 @@ impl SlotTransactions {
     fn keep(&self, xid: u64, bound: i64) {
         let database = self.database.load(Ordering::Relaxed);
         let newest = &self.ended[0];
-        debug_assert!(newest.xid.load(Ordering::Relaxed) < xid, "the transactions of a slot end one after another");
+        debug_assert!(newest.xid.load(Ordering::Relaxed) < xid, "the transactions of a proc end one after another");
         // In a busy session this is a single store.
         if self.count.load(Ordering::Relaxed) > 0
             && newest.database.load(Ordering::Relaxed) == database
-            && (0..NEAR).contains(&bound.wrapping_sub(newest.bound.load(Ordering::Relaxed)))
+            && (0..NEAR_MICROS).contains(&bound.wrapping_sub(newest.bound.load(Ordering::Relaxed)))
         {
             newest.xid.store(xid, Ordering::Release);
             return;
@@ -208,13 +208,13 @@ impl SlotTransactions {
     /// Returns the index of a free entry, after merging two neighbors if there was none.
     fn make_room(&self) -> usize {
         let count = self.count.load(Ordering::Relaxed) as usize;
-        if count < KEPT {
+        if count < MAX_ENDED {
             self.count.store(count as u32 + 1, Ordering::Relaxed);
             return count;
         }
         let merged = self.merged.load(Ordering::Relaxed).wrapping_add(1);
         self.merged.store(merged, Ordering::Relaxed);
-        let at = (EXACT + merged.trailing_zeros() as usize).min(KEPT - 2);
+        let at = (EXACT + merged.trailing_zeros() as usize).min(MAX_ENDED - 2);
         let (newer, older) = (&self.ended[at], &self.ended[at + 1]);
         let lower = newer.bound.load(Ordering::Relaxed).min(older.bound.load(Ordering::Relaxed));
         newer.bound.store(lower, Ordering::Relaxed);
@@ -224,10 +224,10 @@ impl SlotTransactions {
         at + 1
     }
 
-    /// Returns the instant at which the slot's transactions hold a watermark in this database, or [`NONE`]. The clock must have been
-    /// announced. Returns None if all retries failed because the slot's owner was stopped in a change.
+    /// Returns the instant at which the proc's transactions hold a watermark in this database, or [`NONE`]. The clock must have been
+    /// announced. Returns None if all retries failed because the proc's owner was stopped in a change.
     pub fn holds(&self, snapshot: &Snapshot<'_>, database: u32) -> Option<i64> {
-        for _ in 0..ATTEMPTS {
+        for _ in 0..MAX_ATTEMPTS {
             // The current transaction is read first: if it ends meanwhile, it is found among the ended ones.
             let present = self.bound();
             let is_present_ours = self.database() == database;
@@ -244,7 +244,7 @@ impl SlotTransactions {
 
     /// Returns the lowest bound of the ended transactions that the snapshot sees as running.
     fn ended_bound(&self, snapshot: &Snapshot<'_>, database: u32) -> i64 {
-        let count = (self.count.load(Ordering::Relaxed) as usize).min(KEPT);
+        let count = (self.count.load(Ordering::Relaxed) as usize).min(MAX_ENDED);
         // They ended one after another, so all entries behind the first one that the snapshot sees as ended have ended too.
         let not_ended =
             self.ended[..count].iter().take_while(|ended| snapshot.is_running(ended.xid.load(Ordering::Relaxed)));

@@ -1,4 +1,4 @@
-//! Prepared transactions: they hold watermarks although they have left their slot.
+//! Prepared transactions: they hold watermarks although they have left their proc.
 
 use super::{NONE, Snapshot};
 
@@ -25,7 +25,7 @@ pub trait Transactions {
     /// Returns the highest transaction ID that has ended.
     fn latest_ended(&self) -> u64;
     /// Returns a transaction ID: all snapshots see the transactions before it as ended.
-    fn oldest(&self) -> u64;
+    fn oldest_xmin(&self) -> u64;
 }
 
 impl Prepared {
@@ -99,7 +99,7 @@ pub fn add(all: &mut [Prepared], new: Prepared, known: &impl Transactions) -> us
 
 /// Marks the transactions that have ended, and frees the entries that all snapshots see as ended.
 fn forget_ended(all: &mut [Prepared], known: &impl Transactions) {
-    let oldest = known.oldest();
+    let oldest = known.oldest_xmin();
     for one in all.iter_mut().filter(|one| !one.is_free()) {
         if one.last < oldest {
             *one = Prepared::default();

@@ -35,7 +35,7 @@ pub fn publish<H: WatermarkHost>(
 ) -> Result<Option<i64>, H::Error> {
     let acceptances = host.lock(|state| state.ledger.map(|ledger| ledger.reserved.acceptances));
     let new = Published { watermark: ask(host, session, snapshot)?, next: host.next_xid() };
-    host.use_up_a_number();
+    host.consume_xid();
     let published = host.change_page(|page| {
         let mut record = match page.record() {
             Ok(record) if Some(record.reserved.acceptances) == acceptances && page.bytes.is_some() => record,
@@ -54,13 +54,13 @@ pub fn replayed<E: From<Fault>>(
     snapshot: &impl QuerySnapshot,
     page: impl FnOnce() -> Result<Page, E>,
 ) -> Result<Option<i64>, E> {
-    if let Some(known) = snapshot.note() {
+    if let Some(known) = snapshot.cached_watermark() {
         return Ok(Some(known));
     }
     let record = page()?.record()?;
     let watermark = highest(&record.published, &snapshot.transactions());
     if let Some(watermark) = watermark {
-        snapshot.set_note(watermark);
+        snapshot.cache_watermark(watermark);
     }
     Ok(watermark)
 }

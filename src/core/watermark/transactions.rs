@@ -5,7 +5,7 @@
 //!    compared after the bound is published.
 //! 3. A bound counts in later eras only if its era was still in force when it had been published: otherwise, a watermark of the next
 //!    generation may have been announced before.
-//! 4. A transaction that is prepared is among the prepared ones before it leaves its slot.
+//! 4. A transaction that is prepared is among the prepared ones before it leaves its proc.
 
 use std::cell::Cell;
 
@@ -104,7 +104,7 @@ impl SessionTransactions {
 
     /// Makes the session read the page again before it covers IDs: what it has read may be of an extension that was created in what is
     /// now rolled back.
-    pub fn doubt_page(&self) {
+    pub fn invalidate_page(&self) {
         self.covered_in.set(None);
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use flake_core::ledger::words::claims::Quota;
+use flake_core::ledger::cursors::claims::Quota;
 use flake_core::sno::NAME;
 use flake_core::{BUILTIN, IdSource, Lanes, Layout, Node, Part, STEP, SnoSource, Ticks};
 

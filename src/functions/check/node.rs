@@ -39,7 +39,7 @@ pub fn node_number(node: Option<Pair>) -> Finding {
 fn others() -> Vec<String> {
     let query = "
         SELECT pg_catalog.concat('logical replication slots: ', pg_catalog.count(*)) FROM pg_catalog.pg_replication_slots
-        -- A physical slot, which a standby uses, has no plugin. REPACK (CONCURRENTLY) uses this one since version 19.
+        -- A physical proc, which a standby uses, has no plugin. REPACK (CONCURRENTLY) uses this one since version 19.
         WHERE plugin OPERATOR(pg_catalog.<>) 'pgrepack'
         HAVING pg_catalog.count(*) OPERATOR(pg_catalog.>) 0
         UNION ALL SELECT pg_catalog.concat('subscriptions: ', pg_catalog.count(s.oid)) FROM pg_catalog.pg_subscription s

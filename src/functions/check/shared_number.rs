@@ -10,14 +10,14 @@ use crate::postgres::memory::push;
 use crate::postgres::timestamptz::to_text;
 
 /// How many keys of a table are looked at, the greatest first.
-const MOST: usize = 1000;
+const MAX_KEYS: usize = 1000;
 
 /// Looks for keys that another server with this server's number has made.
 pub fn find(uses: &Uses, status: &Status, now: i64) -> Finding {
     let Some(ledger) = status.ledger else { return Finding::fine("This server has made no ID since its start.") };
     let latest = furthest(Some(status), now);
     let mut others = Vec::new();
-    let looked_at = each_table(uses, ledger.floor, MOST, |table, layout, keys| {
+    let looked_at = each_table(uses, ledger.floor, MAX_KEYS, |table, layout, keys| {
         // The keys are known, so their IDs were taken before this reading.
         let Some(own) = own_ids(layout) else { return };
         // Keys further ahead were chosen by clients.

@@ -1,6 +1,6 @@
 //! The proof that all keys of a table are below the next ID, and other conditions of a table whose keys are to be IDs.
 
-use flake_core::ledger::time::grant::FAR;
+use flake_core::ledger::time::grant::FAR_MICROS;
 use flake_core::{BUILTIN, Error as CoreError, Layout, Remedy};
 use pgrx::PgSqlErrorCode::*;
 use pgrx::spi::{SpiClient, SpiError};
@@ -54,10 +54,10 @@ pub fn prove(
 /// Warns if the keys up to `greatest` are numbers that the layout reads as instants near its epoch: a `DELETE` of what is older than a
 /// day would remove all rows.
 pub fn warn_of_times(key: &Key, layout: &Layout, greatest: i64, first: i64) {
-    const NEAR: i64 = 24 * 60 * 60 * 1_000_000;
+    const DAY_MICROS: i64 = 24 * 60 * 60 * 1_000_000;
     // A negative key has no time: functions that read it raise an error.
     let Ok(tick) = layout.tick_of(greatest.max(0).unsigned_abs()) else { return };
-    if layout.start_of(tick) - layout.epoch() < NEAR {
+    if layout.start_of(tick) - layout.epoch() < DAY_MICROS {
         let (table, column) = (to_utf8_lossy(&key.table), to_utf8_lossy(&key.column));
         warning(
             format!("the keys that {table} has contain no time"),
@@ -109,7 +109,7 @@ fn require_below(key: &Key, layout: &Layout, first: i64, greatest: Option<i64>) 
     if let Some(greatest) = greatest.filter(|&greatest| greatest >= first) {
         let custom = catalog::names();
         let custom = custom.iter().filter_map(|name| custom::find(name).ok().flatten());
-        let remedy = layout.remedy(greatest, clock::now(), FAR, BUILTIN.iter().chain(custom));
+        let remedy = layout.remedy(greatest, clock::now(), FAR_MICROS, BUILTIN.iter().chain(custom));
         let layout = layout.name();
         key.purpose
             .refuse(&to_utf8_lossy(&key.table), NOT_READY)

@@ -13,7 +13,7 @@ use crate::postgres::local_settings;
 use crate::postgres::memory::{collected, push};
 
 /// How long a text of the catalog may be, such as the expression of a constraint.
-const LONGEST: usize = 120_000;
+const MAX_BYTES: usize = 120_000;
 
 /// A row of texts.
 pub type Texts = Vec<Option<Vec<u8>>>;
@@ -53,9 +53,9 @@ pub fn rows(
 
 /// Copies a text of the catalog.
 fn copied(text: &[u8]) -> Vec<u8> {
-    if text.len() > LONGEST {
+    if text.len() > MAX_BYTES {
         Error::of(ERRCODE_PROGRAM_LIMIT_EXCEEDED, "expression in the catalog is too long")
-            .detail(format!("It has {} bytes; flake_convert reads at most {LONGEST}.", text.len()))
+            .detail(format!("It has {} bytes; flake_convert reads at most {MAX_BYTES}.", text.len()))
             .hint("Shorten the default of the table's key, or the CHECK constraint.")
             .raise();
     }

@@ -14,14 +14,14 @@ use crate::error::Error;
 const FILE: &str = "flake.mark";
 const NEW_FILE: &str = "flake.mark.new";
 /// How many bytes are read at most.
-const LONGEST: usize = SIZE + 1;
+const MAX_BYTES: usize = SIZE + 1;
 
 /// Reads the file; None if it does not exist.
 pub fn read() -> Result<Option<Vec<u8>>, Error> {
     let read = || {
-        let mut bytes = Vec::with_capacity(LONGEST);
+        let mut bytes = Vec::with_capacity(MAX_BYTES);
         // Reading one byte more than the size detects a longer file, and stops at a device that never ends.
-        File::open(FILE)?.take(LONGEST as u64).read_to_end(&mut bytes)?;
+        File::open(FILE)?.take(MAX_BYTES as u64).read_to_end(&mut bytes)?;
         Ok::<_, io::Error>(bytes)
     };
     match read() {

@@ -3,7 +3,7 @@
 use std::hint::black_box;
 use std::time::Instant;
 
-use flake_core::{Answer, Generator, IdSource, Layout, Node, OwnWords, Part, Sno, SnoSource, built_in};
+use flake_core::{Answer, Generator, IdSource, Layout, Node, OwnCursors, Part, Sno, SnoSource, built_in};
 
 const ROUNDS: usize = 21;
 const TIMES: u64 = 1_000_000;
@@ -20,12 +20,12 @@ fn time(mut operation: impl FnMut(u64)) -> f64 {
 fn generator<S: IdSource>(source: S, ids: u64, argument: S::Argument) -> impl FnMut(u64) {
     let start = source.ticks().start_of(1_000_000);
     let lanes = source.lanes(Part::in_turn(Node::new(0, 1).unwrap(), 0, 0)).unwrap();
-    let words = OwnWords::new(&lanes, source.rule());
+    let cursors = OwnCursors::new(&lanes, source.rule());
     let mut generator = Generator::start(source, &lanes, 3, start);
     let mut asked = 0;
     move |_| {
         asked += 1;
-        let answer = generator.next(start + (asked * 1_000 / ids) as i64, &words, argument);
+        let answer = generator.next(start + (asked * 1_000 / ids) as i64, &cursors, argument);
         assert!(matches!(black_box(answer), Answer::Issue(_)));
     }
 }

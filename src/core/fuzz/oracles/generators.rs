@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use flake_core::{Answer, Generator, Lanes, Layout, Node, OwnWords, PARTS, Part, TURNS};
+use flake_core::{Answer, Generator, Lanes, Layout, Node, OwnCursors, PARTS, Part, TURNS};
 
 use super::choices::Choices;
 
@@ -19,8 +19,8 @@ pub fn never_repeat(layout: &Layout, other: &Layout, choices: &mut Choices<'_>) 
     });
     let lanes = parts.map(|part| Lanes::new(layout, part));
     let [Ok(one), Ok(two)] = lanes else { return };
-    // The sessions of a part share its words.
-    let words = [one, two].map(|lanes| OwnWords::new(&lanes, if choices.flag() { other } else { layout }.rule));
+    // The sessions of a part share its cursors.
+    let cursors = [one, two].map(|lanes| OwnCursors::new(&lanes, if choices.flag() { other } else { layout }.rule));
     let word_of = [0, usize::from(parts[0] != parts[1])];
     let mut now = layout.start_of(choices.number() % (layout.last_tick() / 2 + 1));
     let above = now + 1;
@@ -36,7 +36,7 @@ pub fn never_repeat(layout: &Layout, other: &Layout, choices: &mut Choices<'_>) 
         }
         let Lanes { workers, sequences, .. } = *generator.lanes();
         for _ in 0..choices.byte() % 8 {
-            let Answer::Issue(id) = generator.next(now, &words[word_of[which]], || 0) else { break };
+            let Answer::Issue(id) = generator.next(now, &cursors[word_of[which]], || 0) else { break };
             // The last tick of the other layout may be later.
             let parts = generator.source.unpack(id).unwrap();
             let start = layout.start_of(parts.tick);

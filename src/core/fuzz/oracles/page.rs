@@ -1,8 +1,8 @@
 //! Records: whatever their bytes are, reserved time only rises by reading them.
 
-use flake_core::ledger::lasting::block::SIZE;
 use flake_core::ledger::lasting::file::newest;
 use flake_core::ledger::lasting::record::{Record, Reserved};
+use flake_core::ledger::lasting::record_format::SIZE;
 use twox_hash::XxHash3_64;
 
 use super::choices::Choices;

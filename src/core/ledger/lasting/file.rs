@@ -1,8 +1,8 @@
 //! The file flake.mark: two halves with a record each. The newer valid record counts. A new record goes to the other half, so a
 //! write that fails or is torn leaves the last record intact.
 
-use super::block::{SIZE, Unreadable};
 use super::record::{Record, Reserved};
+use super::record_format::{SIZE, Unreadable};
 use crate::ledger::host::{Fault, Server, Writer};
 use crate::ledger::time::state::{FileState, Ledger};
 

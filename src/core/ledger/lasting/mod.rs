@@ -11,7 +11,7 @@
 //! 3. A session that reads or writes a page by another writer counts it first: the page's `until` of the generation in force is a
 //!    floor, and its acceptances are in force if they are more. At the start, `until` in the file is the floor.
 
-pub mod block;
 pub mod file;
 pub mod page;
 pub mod record;
+pub mod record_format;

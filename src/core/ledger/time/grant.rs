@@ -8,16 +8,16 @@ use crate::ledger::host::{Host, Server, Writer};
 use crate::ledger::lasting::page::{raise_page, read_page};
 
 /// How far ahead of the clock time is reserved, in microseconds. IDs can lead the clock by that much after a crash.
-pub const AHEAD: i64 = 3_000_000;
+pub const AHEAD_MICROS: i64 = 3_000_000;
 /// How far ahead of flake's time it is reserved at least, in microseconds.
-const LITTLE: i64 = 500_000;
+const LEAST_MICROS: i64 = 500_000;
 /// When this part of the reserved time is left, one session asks for more, and the others continue meanwhile: a third.
-const RESERVE: i64 = 3;
+const RESERVE_DIVISOR: i64 = 3;
 /// How much time a session gets at most, in microseconds. While IDs lead, it lasts twice as long. So a lead that exceeds flake.max_lead is
 /// noticed within 3 seconds.
-const LONGEST: i64 = AHEAD / 2;
+const LONGEST_GRANT_MICROS: i64 = AHEAD_MICROS / 2;
 /// How far ahead of flake's time nothing explains that a time was used, in microseconds. Also the longest wait for a tick.
-pub const FAR: i64 = AHEAD + 2_000_000;
+pub const FAR_MICROS: i64 = AHEAD_MICROS + 2_000_000;
 
 /// Where a generator begins.
 #[derive(Debug, Clone, Copy)]
@@ -64,7 +64,7 @@ impl Request {
     }
 
     const fn reserve(&self) -> i64 {
-        self.wanted.saturating_sub(self.now) / RESERVE
+        self.wanted.saturating_sub(self.now) / RESERVE_DIVISOR
     }
 }
 
@@ -75,7 +75,7 @@ impl Request {
 pub fn grant<H: Host>(host: &mut H, era: u64, now: i64) -> Result<Grant, H::Error> {
     let page = read_page(host)?;
     let clock = host.clock();
-    let wanted = clock.saturating_add(AHEAD).max(now.saturating_add(LITTLE));
+    let wanted = clock.saturating_add(AHEAD_MICROS).max(now.saturating_add(LEAST_MICROS));
     let request = Request { era, now, wanted, lead: now.saturating_sub(clock), max_lead: host.max_lead() };
     let Some((mut until, mut is_enough)) = host.lock(|state| request.look(&*host, state)) else {
         return Ok(Grant::Over);
@@ -99,7 +99,7 @@ pub fn grant<H: Host>(host: &mut H, era: u64, now: i64) -> Result<Grant, H::Erro
     debug_assert!(now < until, "an ID needs reserved time after it");
     let end = if is_enough { until.saturating_sub(request.reserve()) } else { until };
     debug_assert!(now < end && end <= until, "a session gets some time, and no more than is reserved");
-    Ok(Grant::Until(end.min(now.saturating_add(LONGEST))))
+    Ok(Grant::Until(end.min(now.saturating_add(LONGEST_GRANT_MICROS))))
 }
 
 /// Reserves time in the file and in memory. Returns the end of the reserved time, or why there is none.
@@ -124,7 +124,11 @@ pub fn begin<H: Host>(host: &mut H) -> Result<Beginning, H::Error> {
     let Some((ledger, is_in_doubt, era)) = known else { unreachable!("the page was read") };
     debug_assert_eq!(generation_of(era), ledger.reserved.generation(), "the era's last bit is the generation");
     let is_ready = ledger.is_in(&page) && !is_in_doubt;
-    let limit = ledger.reserved.end().saturating_sub(AHEAD / RESERVE).min(host.clock().saturating_add(LONGEST));
+    let limit = ledger
+        .reserved
+        .end()
+        .saturating_sub(AHEAD_MICROS / RESERVE_DIVISOR)
+        .min(host.clock().saturating_add(LONGEST_GRANT_MICROS));
     let limit = if is_ready { limit } else { BEGINNING };
     debug_assert!(limit <= ledger.reserved.end(), "a generator begins with no more time than is reserved");
     Ok(Beginning { era, floor: ledger.floor, limit })

@@ -5,7 +5,7 @@ use std::sync::atomic::{Ordering, fence};
 
 use super::begin::{begin_ledger, turns};
 use super::change::change;
-use super::grant::AHEAD;
+use super::grant::AHEAD_MICROS;
 use super::shared::Shared;
 use super::state::{Ledger, in_force};
 use crate::Turns;
@@ -44,8 +44,11 @@ pub fn accept<H: Host>(host: &mut H) -> Result<Acceptance, H::Error> {
         // The clock is read here, because another session may announce a later instant while this one waits for the writer.
         let (clock, steady, shared) = (writer.clock(), writer.steady(), writer.shared());
         let end = ledger.reserved.end();
-        let led_to =
-            led_to(shared, &ledger, clock, steady).max(if end > clock.saturating_add(AHEAD) { end } else { clock });
+        let led_to = led_to(shared, &ledger, clock, steady).max(if end > clock.saturating_add(AHEAD_MICROS) {
+            end
+        } else {
+            clock
+        });
         let announced = shared.announced(shared.era()).load(Ordering::SeqCst);
         let new = ledger.accepting();
         let is_too_far = led_to.saturating_sub(clock) > max_lead;

@@ -11,7 +11,7 @@ pub struct Shared {
     generations: [OfGeneration; 2],
     /// How many sessions make IDs or ask for watermarks.
     pub sessions: AtomicU32,
-    /// How many lines have the words of layouts.
+    /// How many lines have the cursors of layouts.
     pub lines: AtomicU64,
 }
 

@@ -8,14 +8,14 @@ use std::ops::Deref;
 use std::sync::atomic::Ordering;
 
 use flake_core::Node;
+use flake_core::ledger::cursors::line::Line;
 use flake_core::ledger::host::{Change, Fault, Host, Page, Server, Timeline, Writer};
 use flake_core::ledger::lasting::file::{HALF, newest};
 use flake_core::ledger::lasting::record::Reserved;
 use flake_core::ledger::time::shared::Shared;
 use flake_core::ledger::time::state::{Ledger, State};
-use flake_core::ledger::words::line::Line;
 
-/// How many lanes have words: enough for three layouts.
+/// How many lanes have cursors: enough for three layouts.
 pub const LINES: usize = 96;
 pub const SECOND: i64 = 1_000_000;
 pub const HOUR: i64 = 3600 * SECOND;
@@ -38,7 +38,7 @@ pub struct Alone {
     /// The readings of the clock and of the steady clock.
     pub now: Cell<i64>,
     pub steady: Cell<i64>,
-    /// After the next reading of the clock, another session raises the word of the first lane to this number, and the clock shows this
+    /// After the next reading of the clock, another session raises the cursor of the first lane to this number, and the clock shows this
     /// instant.
     pub after_reading: Cell<Option<(u64, i64)>>,
     pub max_lead: Cell<i64>,
@@ -138,8 +138,8 @@ impl Alone {
 impl Server for Alone {
     fn clock(&self) -> i64 {
         let now = self.now.get();
-        if let Some((word, later)) = self.after_reading.take() {
-            self.lines[0].word(self.shared.era(), 0).fetch_max(word, Ordering::SeqCst);
+        if let Some((cursor, later)) = self.after_reading.take() {
+            self.lines[0].cursor(self.shared.era(), 0).fetch_max(cursor, Ordering::SeqCst);
             self.now.set(later);
         }
         now

@@ -3,20 +3,20 @@
 use std::cell::Cell;
 use std::collections::HashSet;
 
-use flake_core::{Answer, Generator, IdSource, Lanes, Layout, Node, OwnWords, Part};
+use flake_core::{Answer, Generator, IdSource, Lanes, Layout, Node, OwnCursors, Part};
 use proptest::prelude::*;
 
 use crate::layouts::any_layout;
 
 /// The lanes of a part of a node with these numbers, or of all that the node has, if the last number says so.
-fn lanes(layout: &Layout, (id, count, number): (u32, u32, u32)) -> Option<(Lanes, OwnWords)> {
+fn lanes(layout: &Layout, (id, count, number): (u32, u32, u32)) -> Option<(Lanes, OwnCursors)> {
     let node = Node::new(id % count, count).unwrap();
     let part = match number {
         0..8 => Part::in_turn(node, number % 4, number / 4),
         _ => Part::whole(node),
     };
     let lanes = Lanes::new(layout, part).ok()?;
-    Some((lanes, OwnWords::new(&lanes, layout.rule)))
+    Some((lanes, OwnCursors::new(&lanes, layout.rule)))
 }
 
 /// A generator that begins above the tick that contains `now`.
@@ -58,7 +58,7 @@ proptest! {
         own in prop::collection::vec(0u64..32, 2..5),
         steps in prop::collection::vec((-300i64..900, any::<bool>(), 1usize..400, 0usize..5), 1..40),
     ) {
-        let Some((lanes, words)) = lanes(&layout, part) else { return Ok(()) };
+        let Some((lanes, cursors)) = lanes(&layout, part) else { return Ok(()) };
         let start = layout.start_of(1_000);
         let mut now = start;
         let mut sessions: Vec<_> = own.iter().map(|&lane| (above(&layout, &lanes, lane, now), 0, 0)).collect();
@@ -68,7 +68,7 @@ proptest! {
             let which = which % sessions.len();
             let (generator, last_tick, last_id) = &mut sessions[which];
             for _ in 0..asked {
-                match generator.next(now, &words, || 0) {
+                match generator.next(now, &cursors, || 0) {
                     Answer::Issue(id) => {
                         let parts = layout.unpack(id).unwrap();
                         prop_assert!(issued.insert(id), "{} twice", id);
@@ -101,8 +101,8 @@ proptest! {
         lane in 0u64..32,
         steps in prop::collection::vec((-3i64..9, 0usize..700), 1..20),
     ) {
-        let Some((lanes, words)) = lanes(&layout, part) else { return Ok(()) };
-        let others = OwnWords::new(&lanes, layout.rule);
+        let Some((lanes, cursors)) = lanes(&layout, part) else { return Ok(()) };
+        let others = OwnCursors::new(&lanes, layout.rule);
         let mut now = layout.start_of(1_000);
         let mut one = above(&layout, &lanes, lane, now);
         let mut many = one.clone();
@@ -110,7 +110,7 @@ proptest! {
             now += jump * layout.tick_length() / 2;
             let drawn = DRAWN.get();
             let mut ids = vec![0; count];
-            let made = many.fill(now, &words, &mut ids, draw);
+            let made = many.fill(now, &cursors, &mut ids, draw);
             DRAWN.set(drawn);
             let mut expected = Vec::new();
             while expected.len() < count
@@ -129,7 +129,7 @@ proptest! {
         if !layout.increases() {
             return Ok(());
         }
-        let Some((lanes, words)) = lanes(&layout, part) else { return Ok(()) };
+        let Some((lanes, cursors)) = lanes(&layout, part) else { return Ok(()) };
         let mut now = layout.start_of(1_000);
         let mut generator = above(&layout, &lanes, lane, now);
         let mut last = 0;
@@ -138,7 +138,7 @@ proptest! {
             state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
             DRAWN.set(state);
             now += (state >> 60) as i64 * layout.tick_length().div_euclid(100).max(1);
-            if let Answer::Issue(id) = generator.next(now, &words, || DRAWN.get()) {
+            if let Answer::Issue(id) = generator.next(now, &cursors, || DRAWN.get()) {
                 prop_assert!(id > last, "{} after {}", id, last);
                 last = id;
             }
@@ -149,7 +149,7 @@ proptest! {
     /// once. If the first session reaches the second step, the IDs below its own place in the first one are left out.
     #[test]
     fn sessions_of_all_lanes_make_all_ids_of_a_tick(layout in any_layout(), part in small_part(), first in 1_000u64..9_000) {
-        let Some((lanes, words)) = lanes(&layout, part) else { return Ok(()) };
+        let Some((lanes, cursors)) = lanes(&layout, part) else { return Ok(()) };
         if !is_small(&lanes) {
             return Ok(());
         }
@@ -163,7 +163,7 @@ proptest! {
                 let mut next = start + length;
                 for session in &mut sessions {
                     loop {
-                        match session.next(now, &words, || 0) {
+                        match session.next(now, &cursors, || 0) {
                             Answer::Issue(id) => prop_assert!(ids.insert(id), "{} twice", id),
                             Answer::Ahead { until } => {
                                 prop_assert!(until > now && until < start + length);
@@ -188,7 +188,7 @@ proptest! {
     /// that are the places of other lanes in the first step.
     #[test]
     fn a_lone_session_makes_all_ids_of_a_tick(layout in any_layout(), part in small_part(), lane in 0u64..32, tick in 1_000u64..9_000) {
-        let Some((lanes, words)) = lanes(&layout, part) else { return Ok(()) };
+        let Some((lanes, cursors)) = lanes(&layout, part) else { return Ok(()) };
         if !is_small(&lanes) {
             return Ok(());
         }
@@ -196,7 +196,7 @@ proptest! {
         let mut session = above(&layout, &lanes, lane, start - 1);
         let (mut now, mut ids) = (start, Vec::new());
         let end = loop {
-            match session.next(now, &words, || 0) {
+            match session.next(now, &cursors, || 0) {
                 Answer::Issue(id) => ids.push(id),
                 Answer::Ahead { until } => now = until,
                 answer => break answer,

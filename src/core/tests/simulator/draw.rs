@@ -42,7 +42,7 @@ impl Chance {
         self.is(6).then(|| 1 + self.below(most) as u16)
     }
 
-    pub fn slot(&mut self) -> usize {
+    pub fn proc(&mut self) -> usize {
         self.below(SLOTS)
     }
 
@@ -62,7 +62,7 @@ impl Chance {
         }
     }
 
-    pub fn make(&mut self, slot: usize) -> Event {
+    pub fn make(&mut self, proc: usize) -> Event {
         let kind = match self.below(16) {
             0..8 => 0,
             8 | 9 => 1,
@@ -72,18 +72,18 @@ impl Chance {
             _ => SNO + self.below(KINDS - SNO),
         };
         let count = if self.is(3) { 1 + self.below(8) } else { 1 };
-        Event::Make { slot, kind, count, waits: self.is(4), stop: self.stop() }
+        Event::Make { proc, kind, count, waits: self.is(4), stop: self.stop() }
     }
 
     /// An event of ordinary use.
     pub fn use_of(&mut self) -> Event {
-        let slot = self.slot();
+        let proc = self.proc();
         match self.below(39) {
-            0..16 => self.make(slot),
+            0..16 => self.make(proc),
             16..24 => Event::Pass { by: self.pick(&STEPS[..8]) * SECOND / 4 },
-            24 | 25 => Event::Connect { slot, database: self.below(DATABASES) },
-            26 => Event::Exit { slot, stop: self.stop() },
-            27 | 28 => Event::GoOn { slot, stop: self.stop() },
+            24 | 25 => Event::Connect { proc, database: self.below(DATABASES) },
+            26 => Event::Exit { proc, stop: self.stop() },
+            27 | 28 => Event::GoOn { proc, stop: self.stop() },
             29 => Event::ToUsed { which: self.below(20), by: -(self.below(2) as i64), waits: !self.is(3) },
             30 => Event::Step { by: if self.is(2) { self.length() } else { -self.length() } },
             _ => self.rare(),
@@ -92,18 +92,18 @@ impl Chance {
 
     /// A rare event.
     pub fn rare(&mut self) -> Event {
-        let slot = self.slot();
+        let proc = self.proc();
         match self.below(32) {
-            0..3 => Event::Begin { slot },
-            3..5 => Event::End { slot, commits: !self.is(3), stop: self.stop() },
-            5..8 => Event::Accept { slot, stop: self.stop() },
+            0..3 => Event::Begin { proc },
+            3..5 => Event::End { proc, commits: !self.is(3), stop: self.stop() },
+            5..8 => Event::Accept { proc, stop: self.stop() },
             8 | 9 => {
                 let ahead = if self.is(2) { self.length() } else { self.below(9) as i64 * SECOND / 4 };
-                Event::StartAbove { slot, ahead, stop: self.stop() }
+                Event::StartAbove { proc, ahead, stop: self.stop() }
             }
             10 => self.tailing(),
-            11 => Event::Recreate { slot, stop: self.stop() },
-            12 => Event::Kill { slot },
+            11 => Event::Recreate { proc, stop: self.stop() },
+            12 => Event::Kill { proc },
             13..16 => Event::SetRight,
             16..20 => Event::Step { by: if self.is(2) { self.length() } else { -self.length() } },
             20 => Event::Stop { ending: self.ending() },
@@ -114,7 +114,7 @@ impl Chance {
             27 => Event::RestoreFile,
             28 => Event::LoseFile { ending: self.ending() },
             29 => Event::NewDatabase { database: self.below(DATABASES) },
-            30 => Event::MakeOfMany { slot },
+            30 => Event::MakeOfMany { proc },
             _ if self.is(3) => Event::Upgrade,
             _ if self.is(3) => Event::Drop { database: self.below(DATABASES) },
             _ => Event::DiskFails(false),
@@ -123,32 +123,32 @@ impl Chance {
 
     /// An event of sessions that write rows, or that read them by watermarks.
     pub fn tailing(&mut self) -> Event {
-        let slot = self.slot();
+        let proc = self.proc();
         match self.below(24) {
-            0..5 => Event::Ask { slot, stop: self.stop() },
-            5 => Event::Publish { slot, stop: self.stop() },
-            6..8 => Event::Look { slot },
-            8..10 => Event::Begin { slot },
-            10 => Event::Write { slot },
-            11..14 => Event::End { slot, commits: !self.is(4), stop: self.stop() },
-            14..16 => Event::Prepare { slot, stop: self.stop() },
-            16..18 => Event::Finish { slot, which: self.below(2), commits: !self.is(4), stop: self.stop() },
-            18 => Event::Churn { slot, count: if self.is(3) { 17 + self.below(12) } else { 1 + self.below(3) } },
-            19..21 => Event::Cover { slot, ago: self.ago(), stop: self.stop() },
+            0..5 => Event::Ask { proc, stop: self.stop() },
+            5 => Event::Publish { proc, stop: self.stop() },
+            6..8 => Event::Look { proc },
+            8..10 => Event::Begin { proc },
+            10 => Event::Write { proc },
+            11..14 => Event::End { proc, commits: !self.is(4), stop: self.stop() },
+            14..16 => Event::Prepare { proc, stop: self.stop() },
+            16..18 => Event::Finish { proc, which: self.below(2), commits: !self.is(4), stop: self.stop() },
+            18 => Event::Churn { proc, count: if self.is(3) { 17 + self.below(12) } else { 1 + self.below(3) } },
+            19..21 => Event::Cover { proc, ago: self.ago(), stop: self.stop() },
             21 => Event::Step { by: -(self.below(3000) as i64) },
-            22 => Event::Make { slot, kind: MICROSECOND, count: 1, waits: false, stop: self.stop() },
-            _ => Event::GoOn { slot, stop: self.stop() },
+            22 => Event::Make { proc, kind: MICROSECOND, count: 1, waits: false, stop: self.stop() },
+            _ => Event::GoOn { proc, stop: self.stop() },
         }
     }
 
     /// An event of a reader on a standby.
     fn on_standby(&mut self) -> Event {
-        let slot = self.slot();
+        let proc = self.proc();
         match self.below(6) {
-            0 => Event::Look { slot },
-            1 => Event::End { slot, commits: true, stop: None },
-            2 => Event::GoOn { slot, stop: self.stop() },
-            _ => Event::Ask { slot, stop: self.stop() },
+            0 => Event::Look { proc },
+            1 => Event::End { proc, commits: true, stop: None },
+            2 => Event::GoOn { proc, stop: self.stop() },
+            _ => Event::Ask { proc, stop: self.stop() },
         }
     }
 
@@ -267,7 +267,7 @@ impl Chance {
             let event = match self.below(4) {
                 0 => (1, Event::Replay { most: self.below(6) }),
                 1 if tails && self.is(4) => (1, self.on_standby()),
-                1 if tails && self.is(4) => (0, Event::Publish { slot: self.slot(), stop: self.stop() }),
+                1 if tails && self.is(4) => (0, Event::Publish { proc: self.proc(), stop: self.stop() }),
                 1 if tails => (0, self.tailing()),
                 _ => (0, self.use_of()),
             };
@@ -279,8 +279,8 @@ impl Chance {
         // The standby does not replay the last WAL of the primary.
         for _ in 0..self.below(8) {
             let pass = Event::Pass { by: (1 + self.below(3) as i64) * SECOND / 4 };
-            let slot = self.slot();
-            events.extend([(0, pass), (0, self.make(slot))]);
+            let proc = self.proc();
+            events.extend([(0, pass), (0, self.make(proc))]);
             if self.is(3) {
                 events.push((1, Event::Replay { most: 1 }));
             }

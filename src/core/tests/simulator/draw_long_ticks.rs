@@ -15,7 +15,7 @@ impl Chance {
         let unit = if kind == DAY { 10 * SECOND } else { SECOND };
         self.used(events, 0, 3);
         if self.is(2) {
-            events.push((0, Event::Make { slot: 0, kind: 1, count: 1, waits: true, stop: None }));
+            events.push((0, Event::Make { proc: 0, kind: 1, count: 1, waits: true, stop: None }));
         }
         let has_standby = self.is(3);
         if has_standby {
@@ -29,10 +29,10 @@ impl Chance {
         for _ in 0..1 + self.below(3) {
             if self.is(3) {
                 // A clock was ahead in one database, and the file that knows is lost before a session comes to another database.
-                let connect = Event::Connect { slot: 0, database: self.below(DATABASES) };
+                let connect = Event::Connect { proc: 0, database: self.below(DATABASES) };
                 let ahead = Event::Step { by: (1 + self.below(16) as i64) * unit };
                 let lost = Event::LoseFile { ending: self.ending() };
-                let to = Event::Connect { slot: 0, database: self.below(DATABASES) };
+                let to = Event::Connect { proc: 0, database: self.below(DATABASES) };
                 let make = self.make_in_long_tick(kind);
                 events.extend([connect, ahead, make, Event::SetRight, to, lost].map(|event| (0, event)));
             }
@@ -52,18 +52,18 @@ impl Chance {
     }
 
     fn make_in_long_tick(&mut self, kind: usize) -> Event {
-        Event::Make { slot: 0, kind, count: 1 + self.below(8), waits: false, stop: None }
+        Event::Make { proc: 0, kind, count: 1 + self.below(8), waits: false, stop: None }
     }
 
     /// Events of a server within a long tick, or shortly before it.
     fn in_a_long_tick(&mut self, events: &mut Events, at: usize, kind: usize, unit: i64) {
-        let slot = usize::from(self.is(4));
+        let proc = usize::from(self.is(4));
         let some = 1 + self.below(8) as i64;
-        let make = Event::Make { slot, kind, count: some as usize, waits: self.is(4), stop: None };
-        let connect = Event::Connect { slot, database: self.below(DATABASES) };
+        let make = Event::Make { proc, kind, count: some as usize, waits: self.is(4), stop: None };
+        let connect = Event::Connect { proc, database: self.below(DATABASES) };
         let add = |events: &mut Events, some: &[Event]| events.extend(some.iter().map(|event| (at, *event)));
         match self.below(24) {
-            0..3 => add(events, &[Event::Make { slot, kind, count: 1, waits: false, stop: self.stop() }]),
+            0..3 => add(events, &[Event::Make { proc, kind, count: 1, waits: false, stop: self.stop() }]),
             3..6 => add(events, &[make]),
             6..12 => add(events, &[connect, make]),
             // The clock is ahead for a moment.
@@ -77,7 +77,7 @@ impl Chance {
                 add(events, &[Event::Restart { node }]);
             }
             21 => add(events, &[Event::Pass { by: some * unit / 2 }]),
-            22 => add(events, &[Event::Make { slot, kind: 1, count: 1, waits: true, stop: None }]),
+            22 => add(events, &[Event::Make { proc, kind: 1, count: 1, waits: true, stop: None }]),
             _ if self.is(3) => add(events, &[Event::Replay { most: self.below(6) }]),
             _ => add(events, &[self.use_of()]),
         }

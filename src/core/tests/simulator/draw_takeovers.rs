@@ -26,34 +26,34 @@ impl Chance {
 
     /// The first steps after a start. One session stops in the middle of them.
     fn first_steps(&mut self, events: &mut Vec<(usize, Event)>, at: usize) {
-        let slot = self.slot();
+        let proc = self.proc();
         let stop = Some(1 + self.below(40) as u16);
         let stopped = match self.below(6) {
-            0 | 1 => Event::Ask { slot, stop },
-            2 => Event::Make { slot, kind: 0, count: 1, waits: false, stop },
-            3 => Event::Recreate { slot, stop },
-            4 => Event::StartAbove { slot, ahead: self.below(9) as i64 * SECOND / 4, stop },
-            _ => Event::Accept { slot, stop },
+            0 | 1 => Event::Ask { proc, stop },
+            2 => Event::Make { proc, kind: 0, count: 1, waits: false, stop },
+            3 => Event::Recreate { proc, stop },
+            4 => Event::StartAbove { proc, ahead: self.below(9) as i64 * SECOND / 4, stop },
+            _ => Event::Accept { proc, stop },
         };
         events.push((at, stopped));
         for _ in 0..1 + self.below(4) {
-            let slot = 1 - slot;
+            let proc = 1 - proc;
             let event = match self.below(6) {
-                0..2 => Event::Ask { slot, stop: None },
-                2 => Event::Finish { slot, which: self.below(2), commits: !self.is(4), stop: None },
-                3 => Event::Connect { slot, database: self.below(DATABASES) },
-                _ => self.make(slot),
+                0..2 => Event::Ask { proc, stop: None },
+                2 => Event::Finish { proc, which: self.below(2), commits: !self.is(4), stop: None },
+                3 => Event::Connect { proc, database: self.below(DATABASES) },
+                _ => self.make(proc),
             };
             events.push((at, event));
         }
-        events.push((at, Event::GoOn { slot, stop: None }));
+        events.push((at, Event::GoOn { proc, stop: None }));
     }
 
     /// A transaction is prepared.
     fn prepared(&mut self, events: &mut Vec<(usize, Event)>, at: usize) {
-        let slot = self.slot();
-        let make = Event::Make { slot, kind: MICROSECOND, count: 1, waits: false, stop: None };
-        events.extend([Event::Begin { slot }, make, Event::Prepare { slot, stop: None }].map(|event| (at, event)));
+        let proc = self.proc();
+        let make = Event::Make { proc, kind: MICROSECOND, count: 1, waits: false, stop: None };
+        events.extend([Event::Begin { proc }, make, Event::Prepare { proc, stop: None }].map(|event| (at, event)));
     }
 
     /// Events before another server takes over: use, the loss of a page, and calls of flake_start_above.
@@ -64,7 +64,7 @@ impl Chance {
         }
         if self.is(4) {
             let ahead = if self.is(2) { self.length() } else { self.below(9) as i64 * SECOND / 4 };
-            events.push((at, Event::StartAbove { slot: self.slot(), ahead, stop: None }));
+            events.push((at, Event::StartAbove { proc: self.proc(), ahead, stop: None }));
         }
         if self.is(3) {
             self.prepared(events, at);
@@ -82,17 +82,17 @@ impl Chance {
             let follow = self.follow(primary);
             events.extend([(next, follow), (next, Event::Replay { most: usize::MAX })]);
             if self.is(4) {
-                let slot = self.slot();
-                events.push((primary, self.make(slot)));
+                let proc = self.proc();
+                events.push((primary, self.make(proc)));
             }
             if self.is(4) {
                 events.push((next, self.leave_out()));
             }
             events.push((next, Event::Promote));
-            let slot = self.slot();
+            let proc = self.proc();
             match self.below(4) {
-                0 | 1 => events.push((next, Event::Ask { slot, stop: None })),
-                2 => events.push((next, self.make(slot))),
+                0 | 1 => events.push((next, Event::Ask { proc, stop: None })),
+                2 => events.push((next, self.make(proc))),
                 _ => {}
             }
             if self.is(3) {
@@ -124,9 +124,9 @@ impl Chance {
     /// another database, where the new page names no other server, and is restarted at once.
     fn beside_an_idle_primary(&mut self, events: &mut Vec<(usize, Event)>) {
         let (created, other) = if self.is(2) { (0, 1) } else { (1, 0) };
-        let slot = self.slot();
+        let proc = self.proc();
         self.comes_to(events, 0, other);
-        events.push((0, self.make(slot)));
+        events.push((0, self.make(proc)));
         events.push((0, Event::Drop { database: created }));
         if self.is(3) {
             self.before(events, 0, 4);
@@ -136,9 +136,9 @@ impl Chance {
         events.push((0, Event::Pass { by: (1 + self.below(8) as i64) * SECOND }));
         events.extend([(1, Event::Replay { most: usize::MAX }), (1, Event::Promote)]);
         self.comes_to(events, 1, created);
-        let recreate = Event::Recreate { slot, stop: if self.is(2) { None } else { self.stop() } };
-        events.extend([recreate, Event::End { slot, commits: true, stop: None }].map(|event| (1, event)));
-        let first = if self.is(4) { Event::Ask { slot, stop: None } } else { self.make(slot) };
+        let recreate = Event::Recreate { proc, stop: if self.is(2) { None } else { self.stop() } };
+        events.extend([recreate, Event::End { proc, commits: true, stop: None }].map(|event| (1, event)));
+        let first = if self.is(4) { Event::Ask { proc, stop: None } } else { self.make(proc) };
         events.push((1, first));
         if self.is(3) {
             events.push((1, self.moment()));
@@ -147,12 +147,12 @@ impl Chance {
         self.comes_to(events, 1, other);
         for _ in 0..2 + self.below(10) {
             let at = self.below(2);
-            let slot = self.slot();
+            let proc = self.proc();
             let event = match self.below(12) {
-                0..8 => self.make(slot),
+                0..8 => self.make(proc),
                 8 | 9 => self.moment(),
                 10 => self.use_of(),
-                _ => Event::Connect { slot, database: self.below(DATABASES) },
+                _ => Event::Connect { proc, database: self.below(DATABASES) },
             };
             events.push((at, event));
         }
@@ -164,7 +164,7 @@ impl Chance {
 
     /// All sessions of a server connect to a database.
     fn comes_to(&self, events: &mut Vec<(usize, Event)>, at: usize, database: usize) {
-        events.extend((0..SLOTS).map(|slot| (at, Event::Connect { slot, database })));
+        events.extend((0..SLOTS).map(|proc| (at, Event::Connect { proc, database })));
     }
 
     pub fn of_takeovers(&mut self, events: &mut Vec<(usize, Event)>) {
@@ -186,14 +186,14 @@ impl Chance {
         events.push((1, Event::Promote));
         for _ in 0..3 + self.below(20) {
             let at = if self.is(4) { 2 } else { self.below(2) };
-            let slot = self.slot();
+            let proc = self.proc();
             match self.below(24) {
-                0..8 => events.push((at, self.make(slot))),
-                8..11 => events.push((at, Event::Connect { slot, database: self.below(DATABASES) })),
-                11 => events.push((at, Event::Recreate { slot, stop: self.stop() })),
+                0..8 => events.push((at, self.make(proc))),
+                8..11 => events.push((at, Event::Connect { proc, database: self.below(DATABASES) })),
+                11 => events.push((at, Event::Recreate { proc, stop: self.stop() })),
                 12 => {
-                    let end = Event::End { slot, commits: true, stop: None };
-                    events.extend([(at, Event::Recreate { slot, stop: None }), (at, end)]);
+                    let end = Event::End { proc, commits: true, stop: None };
+                    events.extend([(at, Event::Recreate { proc, stop: None }), (at, end)]);
                 }
                 13..16 => events.push((at, self.moment())),
                 16 | 17 => self.quick_restart(events, at),
@@ -206,7 +206,7 @@ impl Chance {
                     events.extend([(2, follow), (2, Event::Replay { most: usize::MAX })]);
                 }
                 22 => events.extend([(2, Event::Replay { most: usize::MAX }), (2, Event::Promote)]),
-                _ => events.push((at, Event::MakeOfMany { slot })),
+                _ => events.push((at, Event::MakeOfMany { proc })),
             }
         }
     }
@@ -229,30 +229,30 @@ impl Chance {
 
     /// An event of each kind.
     pub fn of_kind(&mut self, kind: usize) -> Event {
-        let slot = self.slot();
+        let proc = self.proc();
         let database = self.below(DATABASES);
         let to = if self.is(2) { self.length() } else { -self.length() };
         match kind {
-            0 => self.make(slot),
-            1 => Event::MakeOfMany { slot },
-            2 => Event::GoOn { slot, stop: self.stop() },
-            3 => Event::Connect { slot, database },
-            4 => Event::Exit { slot, stop: self.stop() },
-            5 => Event::Kill { slot },
-            6 => Event::Begin { slot },
-            7 => Event::End { slot, commits: !self.is(4), stop: self.stop() },
-            8 => Event::Write { slot },
-            9 => Event::Look { slot },
-            10 => Event::Prepare { slot, stop: self.stop() },
-            11 => Event::Finish { slot, which: self.below(2), commits: !self.is(4), stop: self.stop() },
-            12 => Event::Cover { slot, ago: self.ago(), stop: self.stop() },
-            13 => Event::Churn { slot, count: 1 + self.below(3) },
-            14 => Event::Recreate { slot, stop: self.stop() },
+            0 => self.make(proc),
+            1 => Event::MakeOfMany { proc },
+            2 => Event::GoOn { proc, stop: self.stop() },
+            3 => Event::Connect { proc, database },
+            4 => Event::Exit { proc, stop: self.stop() },
+            5 => Event::Kill { proc },
+            6 => Event::Begin { proc },
+            7 => Event::End { proc, commits: !self.is(4), stop: self.stop() },
+            8 => Event::Write { proc },
+            9 => Event::Look { proc },
+            10 => Event::Prepare { proc, stop: self.stop() },
+            11 => Event::Finish { proc, which: self.below(2), commits: !self.is(4), stop: self.stop() },
+            12 => Event::Cover { proc, ago: self.ago(), stop: self.stop() },
+            13 => Event::Churn { proc, count: 1 + self.below(3) },
+            14 => Event::Recreate { proc, stop: self.stop() },
             15 => Event::Drop { database },
-            16 => Event::Accept { slot, stop: self.stop() },
-            17 => Event::StartAbove { slot, ahead: to, stop: self.stop() },
-            18 => Event::Ask { slot, stop: self.stop() },
-            19 => Event::Publish { slot, stop: self.stop() },
+            16 => Event::Accept { proc, stop: self.stop() },
+            17 => Event::StartAbove { proc, ahead: to, stop: self.stop() },
+            18 => Event::Ask { proc, stop: self.stop() },
+            19 => Event::Publish { proc, stop: self.stop() },
             20 => self.moment(),
             21 => Event::Step { by: to },
             22 => Event::SetRight,

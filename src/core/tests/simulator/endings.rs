@@ -49,7 +49,7 @@ impl Play {
                 machine.procs.ended(xid);
                 machine.procs.carried.retain(|one| one.0 != xid);
             }
-            machine.procs.oldest[host.slot] = u64::MAX;
+            machine.procs.oldest[host.proc] = u64::MAX;
             if transaction.is_creator {
                 machine.recreating = None;
             }
@@ -60,41 +60,41 @@ impl Play {
         }
         session.past.end(host, transaction.xid.filter(|_| commits));
         if !commits {
-            session.past.doubt_page();
-            session.own.iter_mut().flatten().for_each(Own::doubt_page);
+            session.past.invalidate_page();
+            session.own.iter_mut().flatten().for_each(Own::invalidate_page);
         }
         for promise in &mut self.world().machines[at].promises {
-            promise.waits_for.retain(|&waits_for| waits_for != host.slot);
+            promise.waits_for.retain(|&waits_for| waits_for != host.proc);
         }
     }
 
     /// A session ends its transaction.
-    pub fn commit_or_roll_back(self: &Arc<Self>, at: usize, slot: usize, commits: bool, stop: Option<u16>) {
-        if self.is_outside(at, slot) {
+    pub fn commit_or_roll_back(self: &Arc<Self>, at: usize, proc: usize, commits: bool, stop: Option<u16>) {
+        if self.is_outside(at, proc) {
             return;
         }
-        self.act((at, slot), stop, |host, session| {
+        self.act((at, proc), stop, |host, session| {
             self.end_transaction(host, session, commits);
             Ok(())
         });
         let mut world = self.world();
         let how = if commits { "commits" } else { "rolls back" };
-        tell!(world, "server {}: session {slot} {how}", world.name(at));
+        tell!(world, "server {}: session {proc} {how}", world.name(at));
     }
 
     /// A session prepares its transaction.
-    pub fn prepare(self: &Arc<Self>, at: usize, slot: usize, stop: Option<u16>) {
+    pub fn prepare(self: &Arc<Self>, at: usize, proc: usize, stop: Option<u16>) {
         let is_possible = {
             let world = self.world();
-            let transaction = world.machines[at].sessions[slot].as_ref().and_then(|one| one.transaction.as_ref());
+            let transaction = world.machines[at].sessions[proc].as_ref().and_then(|one| one.transaction.as_ref());
             transaction.is_some_and(|one| !one.is_creator && !one.is_read_only && one.rows.is_some())
         };
         if !is_possible {
             return;
         }
-        let result = self.act((at, slot), stop, |host, session| self.prepare_in(host, session));
+        let result = self.act((at, proc), stop, |host, session| self.prepare_in(host, session));
         let mut world = self.world();
-        tell!(world, "server {}: session {slot} prepares its transaction: {result:?}", world.name(at));
+        tell!(world, "server {}: session {proc} prepares its transaction: {result:?}", world.name(at));
     }
 
     fn prepare_in(&self, host: &Hosted, session: &mut Session) -> Result<(), Trouble> {
@@ -126,27 +126,27 @@ impl Play {
             machine.procs.prepared.iter_mut().filter(|one| one.xid == xid).for_each(|one| one.is_valid = true);
         }
         host.step("leaves what it has prepared");
-        self.world().machines[at].procs.oldest[host.slot] = u64::MAX;
+        self.world().machines[at].procs.oldest[host.proc] = u64::MAX;
         session.past.end(host, None);
         session.transaction = None;
         for promise in &mut self.world().machines[at].promises {
-            promise.waits_for.retain(|&waits_for| waits_for != host.slot);
+            promise.waits_for.retain(|&waits_for| waits_for != host.proc);
         }
         Ok(())
     }
 
     /// A session ends a transaction that another one has prepared.
-    pub fn finish(self: &Arc<Self>, at: usize, slot: usize, which: usize, commits: bool, stop: Option<u16>) {
-        if !self.can_operate(at, slot) || !self.is_outside(at, slot) {
+    pub fn finish(self: &Arc<Self>, at: usize, proc: usize, which: usize, commits: bool, stop: Option<u16>) {
+        if !self.can_operate(at, proc) || !self.is_outside(at, proc) {
             return;
         }
-        let result = self.act((at, slot), stop, |host, session| {
+        let result = self.act((at, proc), stop, |host, session| {
             self.finish_in(host, session.database, which, commits);
             Ok(())
         });
         let mut world = self.world();
         let how = if commits { "commits" } else { "rolls back" };
-        tell!(world, "server {}: session {slot} {how} what was prepared: {result:?}", world.name(at));
+        tell!(world, "server {}: session {proc} {how} what was prepared: {result:?}", world.name(at));
     }
 
     fn finish_in(&self, host: &Hosted, database: usize, which: usize, commits: bool) {

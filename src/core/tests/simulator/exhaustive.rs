@@ -70,7 +70,7 @@ pub fn all(name: &str, mut tell: impl FnMut(&mut Choices) -> Vec<(usize, Event)>
 }
 
 pub const RESTART: Event = Event::Restart { node: (0, 2) };
-const ACCEPT: Event = Event::Accept { slot: 0, stop: None };
+const ACCEPT: Event = Event::Accept { proc: 0, stop: None };
 pub const PASS: Event = Event::Pass { by: 4 * SECOND };
 
 /// Events of an operator or of the machine on one server.
@@ -87,7 +87,7 @@ fn one_server() -> Vec<Vec<Event>> {
         vec![Event::SaveFile],
         vec![Event::RestoreFile],
         vec![Event::LoseFile { ending: Ending::InOrder }],
-        vec![Event::StartAbove { slot: 1, ahead: SECOND, stop: None }],
+        vec![Event::StartAbove { proc: 1, ahead: SECOND, stop: None }],
     ]
 }
 
@@ -111,7 +111,7 @@ fn every_story_of_a_failover() {
     let follow = |keeps_file, node| Event::Follow { source: 0, node, keeps_file };
     let parts: Vec<Vec<(usize, Event)>> = vec![
         vec![(0, make(0))],
-        vec![(0, Event::Connect { slot: 0, database: 1 }), (0, make(0))],
+        vec![(0, Event::Connect { proc: 0, database: 1 }), (0, make(0))],
         vec![(0, Event::Step { by: 60 * SECOND }), (0, make(0))],
         vec![(0, PASS), (0, make(0))],
         vec![(0, Event::Pass { by: SECOND }), (0, make(0))],
@@ -120,9 +120,9 @@ fn every_story_of_a_failover() {
         vec![(1, Event::Step { by: -8 * SECOND })],
         vec![(0, Event::SetRight), (0, ACCEPT), (0, make(0))],
         vec![
-            (0, Event::Recreate { slot: 0, stop: None }),
+            (0, Event::Recreate { proc: 0, stop: None }),
             (0, make(0)),
-            (0, Event::End { slot: 0, commits: true, stop: None }),
+            (0, Event::End { proc: 0, commits: true, stop: None }),
         ],
         vec![(0, Event::Restart { node: (0, 1) }), (0, make(0))],
     ];
@@ -154,13 +154,13 @@ fn every_story_of_a_failover() {
 fn stopping(stop: Option<u16>) -> Vec<(Vec<Event>, Event)> {
     let used = vec![make(0), PASS];
     vec![
-        (vec![], Event::Make { slot: 0, kind: 0, count: 1, waits: false, stop }),
-        (used.clone(), Event::Make { slot: 0, kind: SNO, count: 1, waits: false, stop }),
-        (vec![make(0)], Event::Exit { slot: 0, stop }),
-        (vec![make(0), Event::Step { by: -60 * SECOND }], Event::Accept { slot: 0, stop }),
-        (used.clone(), Event::StartAbove { slot: 0, ahead: SECOND, stop }),
-        (used.clone(), Event::Recreate { slot: 0, stop }),
-        (used, Event::Ask { slot: 0, stop }),
+        (vec![], Event::Make { proc: 0, kind: 0, count: 1, waits: false, stop }),
+        (used.clone(), Event::Make { proc: 0, kind: SNO, count: 1, waits: false, stop }),
+        (vec![make(0)], Event::Exit { proc: 0, stop }),
+        (vec![make(0), Event::Step { by: -60 * SECOND }], Event::Accept { proc: 0, stop }),
+        (used.clone(), Event::StartAbove { proc: 0, ahead: SECOND, stop }),
+        (used.clone(), Event::Recreate { proc: 0, stop }),
+        (used, Event::Ask { proc: 0, stop }),
     ]
 }
 
@@ -168,12 +168,12 @@ fn stopping(stop: Option<u16>) -> Vec<(Vec<Event>, Event)> {
 fn every_point_at_which_a_session_stops() {
     let others: Vec<Vec<Event>> = vec![
         vec![make(1)],
-        vec![make(1), Event::Exit { slot: 1, stop: None }],
-        vec![Event::StartAbove { slot: 1, ahead: 2 * SECOND, stop: None }, make(1)],
-        vec![Event::Step { by: -60 * SECOND }, Event::Accept { slot: 1, stop: None }, make(1)],
+        vec![make(1), Event::Exit { proc: 1, stop: None }],
+        vec![Event::StartAbove { proc: 1, ahead: 2 * SECOND, stop: None }, make(1)],
+        vec![Event::Step { by: -60 * SECOND }, Event::Accept { proc: 1, stop: None }, make(1)],
         vec![PASS, make(1)],
-        vec![Event::Connect { slot: 1, database: 1 }, make(1), Event::Connect { slot: 1, database: 0 }],
-        vec![Event::Kill { slot: 0 }],
+        vec![Event::Connect { proc: 1, database: 1 }, make(1), Event::Connect { proc: 1, database: 0 }],
+        vec![Event::Kill { proc: 0 }],
         vec![Event::Stop { ending: Ending::Crash }, Event::Start, make(1)],
         vec![Event::Step { by: 60 * SECOND }, make(1)],
     ];
@@ -186,7 +186,7 @@ fn every_point_at_which_a_session_stops() {
         for _ in 0..length {
             events.extend(&others[choices.of(others.len())]);
         }
-        events.push(Event::GoOn { slot: 0, stop: None });
+        events.push(Event::GoOn { proc: 0, stop: None });
         events.extend([make(0), make(1), Event::Stop { ending: Ending::Crash }, Event::Start]);
         events.extend(again(choices.of(2), false));
         events.into_iter().map(|event| (0, event)).collect()

@@ -6,15 +6,15 @@ use crate::stories::{CRASH, START, make};
 use crate::story::Event;
 use crate::tailing::MICROSECOND;
 
-const BEGIN: Event = Event::Begin { slot: 0 };
+const BEGIN: Event = Event::Begin { proc: 0 };
 /// The tick ends at once.
-const MAKE: Event = Event::Make { slot: 0, kind: MICROSECOND, count: 1, waits: false, stop: None };
-const ASK: Event = Event::Ask { slot: 1, stop: None };
-const LOOK: Event = Event::Look { slot: 1 };
-const END: Event = Event::End { slot: 0, commits: true, stop: None };
-const END_OF_READER: Event = Event::End { slot: 1, commits: true, stop: None };
-const PREPARE: Event = Event::Prepare { slot: 0, stop: None };
-const FINISH: Event = Event::Finish { slot: 0, which: 0, commits: true, stop: None };
+const MAKE: Event = Event::Make { proc: 0, kind: MICROSECOND, count: 1, waits: false, stop: None };
+const ASK: Event = Event::Ask { proc: 1, stop: None };
+const LOOK: Event = Event::Look { proc: 1 };
+const END: Event = Event::End { proc: 0, commits: true, stop: None };
+const END_OF_READER: Event = Event::End { proc: 1, commits: true, stop: None };
+const PREPARE: Event = Event::Prepare { proc: 0, stop: None };
+const FINISH: Event = Event::Finish { proc: 0, which: 0, commits: true, stop: None };
 
 /// Events after which time is granted and the reader has asked for a watermark.
 fn opened() -> Vec<Event> {
@@ -32,7 +32,7 @@ fn every_point_at_which_a_reader_stops() {
         vec![],
         vec![MAKE],
         vec![BEGIN, MAKE],
-        vec![BEGIN, Event::Write { slot: 0 }],
+        vec![BEGIN, Event::Write { proc: 0 }],
         prepared(),
         vec![BEGIN, MAKE, PREPARE, CRASH, START, PASS, make(1)],
     ];
@@ -42,7 +42,7 @@ fn every_point_at_which_a_reader_stops() {
         vec![PREPARE],
         vec![FINISH],
         vec![BEGIN, MAKE],
-        vec![Event::Cover { slot: 0, ago: 5, stop: None }],
+        vec![Event::Cover { proc: 0, ago: 5, stop: None }],
     ];
     let length = 2 + more();
     all("a reader", |choices| {
@@ -50,11 +50,11 @@ fn every_point_at_which_a_reader_stops() {
         let mut events = opened();
         events.extend(befores[choices.of(befores.len())].clone());
         events.extend([vec![], vec![LOOK]][choices.of(2)].clone());
-        events.push(Event::Ask { slot: 1, stop });
+        events.push(Event::Ask { proc: 1, stop });
         for _ in 0..length {
             events.extend(&others[choices.of(others.len())]);
         }
-        events.extend([Event::GoOn { slot: 1, stop: None }, END_OF_READER, ASK, END, FINISH, ASK]);
+        events.extend([Event::GoOn { proc: 1, stop: None }, END_OF_READER, ASK, END, FINISH, ASK]);
         events.into_iter().map(|event| (0, event)).collect()
     });
 }
@@ -64,19 +64,19 @@ fn every_point_at_which_a_reader_stops() {
 fn every_point_at_which_a_writer_stops() {
     let parts = |stop| -> Vec<(Vec<Event>, Event)> {
         vec![
-            (vec![], Event::Make { slot: 0, kind: MICROSECOND, count: 1, waits: false, stop }),
-            (vec![BEGIN], Event::Make { slot: 0, kind: MICROSECOND, count: 1, waits: false, stop }),
-            (vec![make(1)], Event::Cover { slot: 0, ago: 3, stop }),
-            (vec![BEGIN, MAKE], Event::End { slot: 0, commits: true, stop }),
-            (vec![BEGIN, MAKE, LOOK], Event::End { slot: 0, commits: true, stop }),
-            (vec![BEGIN, MAKE], Event::Prepare { slot: 0, stop }),
-            (prepared(), Event::Finish { slot: 0, which: 0, commits: true, stop }),
+            (vec![], Event::Make { proc: 0, kind: MICROSECOND, count: 1, waits: false, stop }),
+            (vec![BEGIN], Event::Make { proc: 0, kind: MICROSECOND, count: 1, waits: false, stop }),
+            (vec![make(1)], Event::Cover { proc: 0, ago: 3, stop }),
+            (vec![BEGIN, MAKE], Event::End { proc: 0, commits: true, stop }),
+            (vec![BEGIN, MAKE, LOOK], Event::End { proc: 0, commits: true, stop }),
+            (vec![BEGIN, MAKE], Event::Prepare { proc: 0, stop }),
+            (prepared(), Event::Finish { proc: 0, which: 0, commits: true, stop }),
         ]
     };
     let others: Vec<Vec<Event>> = vec![
         vec![ASK],
         vec![LOOK, ASK],
-        vec![Event::Finish { slot: 1, which: 0, commits: true, stop: None }],
+        vec![Event::Finish { proc: 1, which: 0, commits: true, stop: None }],
         vec![Event::Pass { by: 2000 }],
         vec![CRASH, START],
     ];
@@ -90,7 +90,7 @@ fn every_point_at_which_a_writer_stops() {
         for _ in 0..length {
             events.extend(&others[choices.of(others.len())]);
         }
-        events.extend([Event::GoOn { slot: 0, stop: None }, ASK, END, FINISH, END_OF_READER, ASK]);
+        events.extend([Event::GoOn { proc: 0, stop: None }, ASK, END, FINISH, END_OF_READER, ASK]);
         events.into_iter().map(|event| (0, event)).collect()
     });
 }

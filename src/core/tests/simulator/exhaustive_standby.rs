@@ -6,20 +6,20 @@ use crate::stories::{A, B, FIRST, REPLAY, follow, make, on};
 use crate::story::Event;
 use crate::tailing::MICROSECOND;
 
-const BEGIN: Event = Event::Begin { slot: 0 };
-const MAKE: Event = Event::Make { slot: 0, kind: MICROSECOND, count: 1, waits: false, stop: None };
-const OTHER: Event = Event::Make { slot: 1, kind: MICROSECOND, count: 1, waits: false, stop: None };
-const PUBLISH: Event = Event::Publish { slot: 1, stop: None };
-const LOOK: Event = Event::Look { slot: 0 };
-const ASK: Event = Event::Ask { slot: 0, stop: None };
-const ASK_ANEW: Event = Event::Ask { slot: 1, stop: None };
-const END: Event = Event::End { slot: 0, commits: true, stop: None };
-const PREPARE: Event = Event::Prepare { slot: 0, stop: None };
-const FINISH: Event = Event::Finish { slot: 0, which: 0, commits: true, stop: None };
+const BEGIN: Event = Event::Begin { proc: 0 };
+const MAKE: Event = Event::Make { proc: 0, kind: MICROSECOND, count: 1, waits: false, stop: None };
+const OTHER: Event = Event::Make { proc: 1, kind: MICROSECOND, count: 1, waits: false, stop: None };
+const PUBLISH: Event = Event::Publish { proc: 1, stop: None };
+const LOOK: Event = Event::Look { proc: 0 };
+const ASK: Event = Event::Ask { proc: 0, stop: None };
+const ASK_ANEW: Event = Event::Ask { proc: 1, stop: None };
+const END: Event = Event::End { proc: 0, commits: true, stop: None };
+const PREPARE: Event = Event::Prepare { proc: 0, stop: None };
+const FINISH: Event = Event::Finish { proc: 0, which: 0, commits: true, stop: None };
 
 /// The transactions that are open when reading on the standby begins.
 fn befores() -> [Vec<Event>; 3] {
-    [vec![BEGIN, MAKE], vec![BEGIN, Event::Write { slot: 0 }, MAKE], vec![BEGIN, MAKE, PREPARE]]
+    [vec![BEGIN, MAKE], vec![BEGIN, Event::Write { proc: 0 }, MAKE], vec![BEGIN, MAKE, PREPARE]]
 }
 
 #[test]
@@ -29,9 +29,9 @@ fn every_point_at_which_a_writer_or_a_publisher_stops() {
         let stop = choices.point();
         let before = choices.of(befores().len());
         let stopped = match choices.of(2) {
-            0 => Event::Publish { slot: 1, stop },
-            _ if before == 2 => Event::Finish { slot: 0, which: 0, commits: true, stop },
-            _ => Event::End { slot: 0, commits: true, stop },
+            0 => Event::Publish { proc: 1, stop },
+            _ if before == 2 => Event::Finish { proc: 0, which: 0, commits: true, stop },
+            _ => Event::End { proc: 0, commits: true, stop },
         };
         let others = [(A, OTHER), (A, PUBLISH), (B, REPLAY), (B, LOOK), (B, ASK_ANEW)];
         let mut events = on(A, [PASS, PUBLISH]);
@@ -42,8 +42,8 @@ fn every_point_at_which_a_writer_or_a_publisher_stops() {
         for _ in 0..length {
             events.push(others[choices.of(others.len())]);
         }
-        let go_on = [0, 1].map(|slot| Event::GoOn { slot, stop: None });
-        events.extend(on(A, go_on.into_iter().chain([end, PUBLISH])));
+        let next_run = [0, 1].map(|proc| Event::GoOn { proc, stop: None });
+        events.extend(on(A, next_run.into_iter().chain([end, PUBLISH])));
         events.extend(on(B, [REPLAY, ASK, ASK_ANEW]));
         events
     });
@@ -75,11 +75,11 @@ fn every_point_at_which_a_reader_on_a_standby_stops() {
         if looks {
             events.push((B, LOOK));
         }
-        events.push((B, Event::Ask { slot: 0, stop }));
+        events.push((B, Event::Ask { proc: 0, stop }));
         for _ in 0..length {
             events.push(others[choices.of(others.len())]);
         }
-        events.extend(on(B, [Event::GoOn { slot: 0, stop: None }, ASK, ASK_ANEW, Event::Promote, make(1), FINISH]));
+        events.extend(on(B, [Event::GoOn { proc: 0, stop: None }, ASK, ASK_ANEW, Event::Promote, make(1), FINISH]));
         events
     });
 }

@@ -14,20 +14,20 @@ use crate::play::{Play, tell};
 
 impl Play {
     /// A session drops and creates the extension in a transaction, or creates it if it does not exist.
-    pub fn recreate(self: &Arc<Self>, at: usize, slot: usize, stop: Option<u16>) {
+    pub fn recreate(self: &Arc<Self>, at: usize, proc: usize, stop: Option<u16>) {
         {
             let mut world = self.world();
             let machine = &mut world.machines[at];
-            let database = machine.database[slot];
+            let database = machine.database[proc];
             let exists = machine.wal.databases[database].0.is_some();
             let is_known = !exists || machine.has_looked[database];
             if !machine.is_up || machine.recovers() || machine.recreating.is_some() || !is_known {
                 return;
             }
-            machine.recreating = Some((slot, database));
+            machine.recreating = Some((proc, database));
         }
-        self.begin_transaction(at, slot);
-        let result = self.act((at, slot), stop, |host, session| {
+        self.begin_transaction(at, proc);
+        let result = self.act((at, proc), stop, |host, session| {
             if let Some(transaction) = &mut session.transaction {
                 transaction.is_creator = true;
             }
@@ -38,38 +38,38 @@ impl Play {
         if result.is_none() {
             world.machines[at].recreating = None;
         }
-        tell!(world, "server {}: session {slot} drops and creates the extension: {result:?}", world.name(at));
+        tell!(world, "server {}: session {proc} drops and creates the extension: {result:?}", world.name(at));
     }
 
     /// A session accepts the clock.
-    pub fn accept(self: &Arc<Self>, at: usize, slot: usize, stop: Option<u16>) {
-        if !self.can_operate(at, slot) {
+    pub fn accept(self: &Arc<Self>, at: usize, proc: usize, stop: Option<u16>) {
+        if !self.can_operate(at, proc) {
             return;
         }
         let from = Cell::new(0);
-        let result = self.act((at, slot), stop, |host, _| {
+        let result = self.act((at, proc), stop, |host, _| {
             from.set(operator::accept(host)?.from);
             Ok(())
         });
         let mut world = self.world();
         let (name, from) = (world.name(at), time(from.get()));
-        tell!(world, "server {name}: session {slot} accepts the clock: {result:?}, IDs from {from} on");
+        tell!(world, "server {name}: session {proc} accepts the clock: {result:?}, IDs from {from} on");
     }
 
     /// A session calls flake_start_above.
-    pub fn start_above(self: &Arc<Self>, at: usize, slot: usize, ahead: i64, stop: Option<u16>) {
-        if !self.can_operate(at, slot) {
+    pub fn start_above(self: &Arc<Self>, at: usize, proc: usize, ahead: i64, stop: Option<u16>) {
+        if !self.can_operate(at, proc) {
             return;
         }
         let instant = self.time() + self.world().machines[at].offset() + ahead;
-        let result = self.act((at, slot), stop, |host, session| {
+        let result = self.act((at, proc), stop, |host, session| {
             operator::start_above(host, instant)?;
             let mut world = self.world();
             let machine = &mut world.machines[at];
             // The call waits for busy sessions only, as in the product: a session that has made no ID in its transaction sees the
             // new era.
             let is_busy = |other: &usize| host.memory.transactions[*other].bound() != NONE;
-            let waits_for: Vec<usize> = (0..SLOTS).filter(|other| *other != slot && is_busy(other)).collect();
+            let waits_for: Vec<usize> = (0..SLOTS).filter(|other| *other != proc && is_busy(other)).collect();
             let record = machine.wal.flushed;
             let is_private = session.transaction.as_ref().is_some_and(|transaction| transaction.is_creator);
             let of_database = (!is_private).then_some(Some(session.database));
@@ -79,21 +79,21 @@ impl Play {
             Ok(())
         });
         let mut world = self.world();
-        tell!(world, "server {}: session {slot} has IDs start above {}: {result:?}", world.name(at), time(instant));
+        tell!(world, "server {}: session {proc} has IDs start above {}: {result:?}", world.name(at), time(instant));
     }
 
     /// Whether a session can read, which it can on a standby too.
-    pub fn can_read(&self, at: usize, slot: usize) -> bool {
+    pub fn can_read(&self, at: usize, proc: usize) -> bool {
         let world = self.world();
         let machine = &world.machines[at];
-        machine.is_up && machine.wal.databases[machine.database[slot]].0.is_some()
+        machine.is_up && machine.wal.databases[machine.database[proc]].0.is_some()
     }
 
     /// Whether a session can call an operator's function, in a transaction of its own.
-    pub fn can_operate(&self, at: usize, slot: usize) -> bool {
+    pub fn can_operate(&self, at: usize, proc: usize) -> bool {
         let world = self.world();
         let machine = &world.machines[at];
-        let exists = machine.wal.databases[machine.database[slot]].0.is_some();
+        let exists = machine.wal.databases[machine.database[proc]].0.is_some();
         machine.is_up && !machine.recovers() && exists
     }
 }

@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 
 use flake_core::Node;
+use flake_core::ledger::cursors::line::Line;
 use flake_core::ledger::host::{Change, Fault, Host, Page, Server, Timeline, Writer};
 use flake_core::ledger::time::shared::Shared;
 use flake_core::ledger::time::state::State;
-use flake_core::ledger::words::line::Line;
 use flake_core::watermark::host::Refusal;
 
 use crate::disk::File;
@@ -70,7 +70,7 @@ const ENDLESS: u64 = 1_000_000;
 pub struct Hosted {
     pub play: Arc<Play>,
     pub at: usize,
-    pub slot: usize,
+    pub proc: usize,
     pub database: usize,
     pub node: Node,
     pub memory: Arc<Memory>,
@@ -97,7 +97,7 @@ impl Hosted {
         let point = self.control.points.fetch_add(1, Ordering::Relaxed) + 1;
         assert!(point < ENDLESS, "a call does not end");
         if point == self.control.stops_at.load(Ordering::Relaxed) {
-            self.play.stop(self.at, self.slot, Some(name), None);
+            self.play.stop(self.at, self.proc, Some(name), None);
             self.die_if_dead();
         }
     }
@@ -121,7 +121,7 @@ impl Hosted {
             match mutex.try_lock() {
                 Ok(guard) => return guard,
                 Err(TryLockError::WouldBlock) => {
-                    self.play.stop(self.at, self.slot, None, Some(lock));
+                    self.play.stop(self.at, self.proc, None, Some(lock));
                     self.die_if_dead();
                 }
                 Err(TryLockError::Poisoned(_)) => panic!("a session has panicked under the lock {lock:?}"),
@@ -169,7 +169,7 @@ impl Server for Hosted {
     }
 
     fn lines(&self) -> &[Line] {
-        self.step("looks at the words of lanes");
+        self.step("looks at the cursors of lanes");
         &self.memory.lines
     }
 

@@ -3,12 +3,12 @@
 
 use std::sync::LazyLock;
 
+use flake_core::ledger::cursors::own::OwnIds;
 use flake_core::ledger::host::{Host, Page};
 use flake_core::ledger::time::begin::parts;
-use flake_core::ledger::words::own::OwnIds;
 use flake_core::{
-    Answer, Field, IdSource, Lanes, Layout, Numbers, PARTS, Part, Place, Resumable, Role, SequenceRule, Slot, Sno,
-    SnoSource, TURNS,
+    Answer, Field, IdSource, Lanes, Layout, Numbers, PARTS, Part, Place, ProcNumber, Resumable, Role, SequenceRule,
+    Sno, SnoSource, TURNS,
 };
 
 use crate::host::Trouble;
@@ -93,7 +93,7 @@ pub fn own_ids(memory: &Memory, page: &Page, kind: usize) -> Option<OwnIds<'stat
     Some(OwnIds::read(
         (&memory.shared, &memory.lines),
         (&ledger, era, &page),
-        (layout, layout.words(), lanes(kind, ledger.part())),
+        (layout, layout.cursors(), lanes(kind, ledger.part())),
     ))
 }
 
@@ -119,30 +119,30 @@ pub enum Own {
 }
 
 impl Own {
-    pub fn begin<H: Host<Error = Trouble>>(host: &mut H, kind: usize, slot: Slot) -> Result<Self, Trouble> {
+    pub fn begin<H: Host<Error = Trouble>>(host: &mut H, kind: usize, proc: ProcNumber) -> Result<Self, Trouble> {
         let lanes = parts(host)?.map(|part| lanes(kind, part));
         fn begin<S: IdSource, H: Host<Error = Trouble>>(
             host: &mut H,
             source: S,
             lanes: [Lanes; 2],
-            slot: Slot,
+            proc: ProcNumber,
         ) -> Result<Box<Resumable<S>>, Trouble> {
-            let place = Place::find(host, &source, lanes, lanes[0].of(slot), 1).unwrap();
+            let place = Place::find(host, &source, lanes, lanes[0].of(proc), 1).unwrap();
             Ok(Box::new(Resumable::begin(host, source, &place)?))
         }
         Ok(match OF_KINDS.get(kind) {
-            Some(layout) => Self::Layout(begin(host, layout, lanes, slot)?),
+            Some(layout) => Self::Layout(begin(host, layout, lanes, proc)?),
             None => {
                 let partition = (kind > SNO).then_some(kind as i32);
-                Self::Sno(begin(host, SnoSource { partition }, lanes, slot)?)
+                Self::Sno(begin(host, SnoSource { partition }, lanes, proc)?)
             }
         })
     }
 
-    pub fn doubt_page(&mut self) {
+    pub fn invalidate_page(&mut self) {
         match self {
-            Self::Layout(own) => own.doubt_page(),
-            Self::Sno(own) => own.doubt_page(),
+            Self::Layout(own) => own.invalidate_page(),
+            Self::Sno(own) => own.invalidate_page(),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use flake_core::ledger::time::grant::AHEAD;
+use flake_core::ledger::time::grant::AHEAD_MICROS;
 
 use crate::layouts::{LAYOUTS, SECOND, own_ids};
 use crate::machine::SLOTS;
@@ -97,7 +97,7 @@ impl Play {
         if offset != 0 {
             self.step_clock(at, -offset, "is set right");
         }
-        (0..SLOTS).for_each(|slot| self.exit(at, slot, None));
+        (0..SLOTS).for_each(|proc| self.exit(at, proc, None));
         for database in 0..DATABASES {
             if !self.connects(at, database) {
                 continue;
@@ -169,13 +169,13 @@ impl Play {
                 if self.connects(at, database) && !self.makes_at_once(at) {
                     return self.is_stuck(at, database, "although it has just made some");
                 }
-                let (lead, most) = (self.lead(), if round == 0 { 0 } else { AHEAD + SECOND });
+                let (lead, most) = (self.lead(), if round == 0 { 0 } else { AHEAD_MICROS + SECOND });
                 if lead > most && !self.has_failed() {
                     let sentence = format!("IDs lead the clock by {lead} microseconds after {round} restarts");
                     return self.world().fail(sentence);
                 }
             }
-            (0..SLOTS).for_each(|slot| self.exit(at, slot, None));
+            (0..SLOTS).for_each(|proc| self.exit(at, proc, None));
             self.stop_server(at, if round % 2 == 0 { Ending::InOrder } else { Ending::Crash });
             self.start_server(at);
             self.pass(SECOND);

@@ -3,10 +3,10 @@
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
 
+use flake_core::ledger::cursors::line::Line;
 use flake_core::ledger::time::shared::Shared;
 use flake_core::ledger::time::state::State;
-use flake_core::ledger::words::line::Line;
-use flake_core::watermark::SlotTransactions;
+use flake_core::watermark::ProcTransactions;
 use flake_core::watermark::host::PreparedUse;
 use flake_core::watermark::prepared::Prepared;
 
@@ -18,10 +18,10 @@ use crate::rows::Watermark;
 use crate::session::Session;
 use crate::wal::{DATABASES, Wal};
 
-/// The number of a server's slots.
+/// The number of a server's procs.
 pub const SLOTS: usize = 2;
 
-/// The number of lines that a server has for the words of lanes.
+/// The number of lines that a server has for the cursors of lanes.
 const LINES: usize = 16;
 
 /// The memory of a server from its start on.
@@ -33,7 +33,7 @@ pub struct Memory {
     pub writer: Mutex<()>,
     /// The locks of the pages.
     pub pages: [Mutex<()>; DATABASES],
-    pub transactions: [SlotTransactions; SLOTS],
+    pub transactions: [ProcTransactions; SLOTS],
     /// The entries of prepared transactions.
     pub prepared: Mutex<[Prepared; 2 * MOST_PREPARED + SLOTS + 1]>,
     pub prepared_use: PreparedUse,
@@ -81,7 +81,7 @@ pub struct Machine {
     pub branch: usize,
     pub memory: Arc<Memory>,
     pub sessions: [Option<Box<Session>>; SLOTS],
-    /// The database to which the next session of each slot connects.
+    /// The database to which the next session of each proc connects.
     pub database: [usize; SLOTS],
     /// A number that changes when anybody but the server changes its file.
     pub life: u64,
@@ -89,7 +89,7 @@ pub struct Machine {
     pub has_looked: [bool; DATABASES],
     /// Promises of flake_start_above. They last as long as the file, or as the data of a database.
     pub promises: Vec<Promise>,
-    /// The slot and database of a transaction that has dropped and created the extension.
+    /// The proc and database of a transaction that has dropped and created the extension.
     pub recreating: Option<(usize, usize)>,
     /// Its transactions.
     pub procs: Procs,
@@ -105,14 +105,14 @@ pub struct Promise {
     /// None for all databases of this server.
     pub database: Option<usize>,
     pub record: usize,
-    /// The slots of transactions that had begun before.
+    /// The procs of transactions that had begun before.
     pub waits_for: Vec<usize>,
 }
 
 impl Promise {
     /// Returns what is wrong with an ID of a session in a database, whose tick begins at an instant.
-    pub fn broken_by(&self, (slot, database): (usize, usize), start: i64) -> Option<String> {
-        let is_bound = !self.waits_for.contains(&slot) && self.database.is_none_or(|known| known == database);
+    pub fn broken_by(&self, (proc, database): (usize, usize), start: i64) -> Option<String> {
+        let is_bound = !self.waits_for.contains(&proc) && self.database.is_none_or(|known| known == database);
         let below = || format!("an ID of {} is below {}", time(start), time(self.instant));
         (is_bound && start < self.instant).then(below)
     }
@@ -159,11 +159,11 @@ impl Machine {
     }
 
     /// Takes a snapshot.
-    pub fn look(&mut self, slot: usize, own: Option<u64>, order: u64, is_of_transaction: bool) -> Look {
+    pub fn look(&mut self, proc: usize, own: Option<u64>, order: u64, is_of_transaction: bool) -> Look {
         if self.recovers() {
             Look::of_replayed(&self.wal, order, is_of_transaction)
         } else {
-            self.procs.look(slot, own, order, is_of_transaction)
+            self.procs.look(proc, own, order, is_of_transaction)
         }
     }
 

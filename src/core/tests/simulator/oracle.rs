@@ -16,7 +16,7 @@ pub struct Failure(pub String);
 pub struct Made {
     pub server: usize,
     pub name: char,
-    pub slot: usize,
+    pub proc: usize,
     pub kind: usize,
     pub database: usize,
     /// The number of the database, which is never used again.
@@ -71,7 +71,7 @@ pub fn time(instant: i64) -> String {
 impl std::fmt::Display for Made {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let (kind, clock, (id, count)) = (layouts::name(self.kind), time(self.clock), self.node);
-        write!(f, "session {} of server {}, node {id} of {count}, of {kind} ", self.slot, self.name)?;
+        write!(f, "session {} of server {}, node {id} of {count}, of {kind} ", self.proc, self.name)?;
         write!(f, "in database {} when its clock said {clock} at {}", self.database, time(self.time))
     }
 }

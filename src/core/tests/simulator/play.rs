@@ -17,7 +17,7 @@ pub const SERVERS: usize = 3;
 /// A session that is running.
 pub struct Running {
     pub at: usize,
-    pub slot: usize,
+    pub proc: usize,
     pub control: Arc<Control>,
     /// Where its thread waits, if it does.
     seat: Option<Arc<Seat>>,
@@ -126,7 +126,7 @@ impl World {
         while let Some(&(at, event)) = self.events.get(self.next_event) {
             let needed = match event.needs() {
                 Needs::Nothing => None,
-                Needs::Session(slot) => self.running.iter().position(|one| (one.at, one.slot) == (at, slot)),
+                Needs::Session(proc) => self.running.iter().position(|one| (one.at, one.proc) == (at, proc)),
                 Needs::AllSessions => self.running.iter().position(|one| one.at == at && one.lock.is_none()),
             };
             let Some(which) = needed else {
@@ -149,18 +149,18 @@ impl World {
                 self.next_event += usize::from(!matches!(event, Event::GoOn { .. }));
                 continue;
             }
-            let (slot, name) = (self.running[which].slot, self.name(at));
-            tell!(self, "server {name}: session {slot} goes on");
+            let (proc, name) = (self.running[which].proc, self.name(at));
+            tell!(self, "server {name}: session {proc} goes on");
             return self.call(which);
         }
         if let Some(which) = self.running.iter().position(|one| one.lock.is_none()) {
             self.running[which].control.stops_at.store(0, Ordering::Relaxed);
-            let (at, slot) = (self.running[which].at, self.running[which].slot);
-            tell!(self, "server {}: session {slot} goes on", self.name(at));
+            let (at, proc) = (self.running[which].at, self.running[which].proc);
+            tell!(self, "server {}: session {proc} goes on", self.name(at));
             return self.call(which);
         }
         if let Some(running) = self.running.first() {
-            let sentence = format!("session {} of server {} waits for ever", running.slot, self.name(running.at));
+            let sentence = format!("session {} of server {} waits for ever", running.proc, self.name(running.at));
             self.fail(sentence);
             return self.next();
         }
@@ -201,7 +201,7 @@ impl Play {
     pub fn of(story: &Story, is_told: bool) -> World {
         let play = Self::new(story, is_told);
         play.begin();
-        play.go_on();
+        play.next_run();
         play.ended.wait();
         let mut world = play.world();
         let empty = World {
@@ -254,7 +254,7 @@ impl Play {
     }
 
     /// Runs the next events on this thread until the baton is passed on.
-    fn go_on(self: &Arc<Self>) {
+    fn next_run(self: &Arc<Self>) {
         loop {
             let next = self.world().next();
             match next {
@@ -267,7 +267,7 @@ impl Play {
     }
 
     /// Stops a session at a point or at a lock, and lets others run.
-    pub fn stop(self: &Arc<Self>, at: usize, slot: usize, point: Option<&str>, lock: Option<Lock>) {
+    pub fn stop(self: &Arc<Self>, at: usize, proc: usize, point: Option<&str>, lock: Option<Lock>) {
         let seat = Seat::new();
         {
             let mut world = self.world();
@@ -275,25 +275,25 @@ impl Play {
             match point {
                 Some(point) => {
                     world.stops += 1;
-                    tell!(world, "server {name}: session {slot} is stopped where it {point}");
+                    tell!(world, "server {name}: session {proc} is stopped where it {point}");
                 }
                 None => {
-                    tell!(world, "server {name}: session {slot} waits for the lock {lock:?}");
+                    tell!(world, "server {name}: session {proc} waits for the lock {lock:?}");
                 }
             }
-            let running = world.running.iter_mut().find(|one| (one.at, one.slot) == (at, slot)).expect("it runs");
+            let running = world.running.iter_mut().find(|one| (one.at, one.proc) == (at, proc)).expect("it runs");
             (running.seat, running.lock) = (Some(Arc::clone(&seat)), lock);
         }
         let play = Arc::clone(self);
-        hand_on(move || play.go_on());
+        hand_on(move || play.next_run());
         seat.wait();
     }
 
     /// Registers a session as running. Returns what other threads need to control it.
-    pub fn runs(&self, at: usize, slot: usize, stop: Option<u16>) -> Arc<Control> {
+    pub fn runs(&self, at: usize, proc: usize, stop: Option<u16>) -> Arc<Control> {
         let control = Arc::new(Control::default());
         control.stops_at.store(stop.map_or(0, u64::from), Ordering::Relaxed);
-        let running = Running { at, slot, control: Arc::clone(&control), seat: None, lock: None };
+        let running = Running { at, proc, control: Arc::clone(&control), seat: None, lock: None };
         self.world().running.push(running);
         control
     }

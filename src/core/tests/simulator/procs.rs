@@ -30,7 +30,7 @@ pub struct Procs {
     pub next: u64,
     pub running: Vec<u64>,
     pub latest_ended: u64,
-    /// For each slot, the lowest transaction ID that its snapshots see as running.
+    /// For each proc, the lowest transaction ID that its snapshots see as running.
     pub oldest: [u64; SLOTS],
     pub prepared: Vec<PreparedOne>,
     /// The instants in the locks of prepared transactions.
@@ -88,11 +88,11 @@ impl Procs {
     }
 
     /// Takes a snapshot for a session, whose transaction may have an ID.
-    pub fn look(&mut self, slot: usize, own: Option<u64>, order: u64, is_of_transaction: bool) -> Look {
+    pub fn look(&mut self, proc: usize, own: Option<u64>, order: u64, is_of_transaction: bool) -> Look {
         let xmax = self.latest_ended + 1;
         let running: Vec<u64> = self.running.iter().copied().filter(|&xid| xid < xmax && Some(xid) != own).collect();
         let xmin = running.iter().copied().chain(own).fold(xmax, u64::min);
-        self.oldest[slot] = self.oldest[slot].min(xmin);
+        self.oldest[proc] = self.oldest[proc].min(xmin);
         let running = running.into_iter().map(|xid| xid as u32).collect();
         let seen = self.seen.len();
         Look { xmin, xmax, running, seen, replayed: None, order, is_of_transaction, note: Cell::new(None) }
@@ -108,7 +108,7 @@ impl Transactions for Procs {
         self.latest_ended
     }
 
-    fn oldest(&self) -> u64 {
+    fn oldest_xmin(&self) -> u64 {
         self.running.iter().chain(&self.oldest).copied().fold(self.next, u64::min)
     }
 }
@@ -167,11 +167,11 @@ impl QuerySnapshot for Look {
         Snapshot { xmin: self.xmin, xmax: self.xmax, running: &self.running }
     }
 
-    fn note(&self) -> Option<i64> {
+    fn cached_watermark(&self) -> Option<i64> {
         self.note.get()
     }
 
-    fn set_note(&self, instant: i64) {
+    fn cache_watermark(&self, instant: i64) {
         self.note.set(Some(instant));
     }
 

@@ -57,8 +57,8 @@ impl World {
     }
 
     /// Adds a row to a transaction. The tick of its ID ends at an instant. Returns the transaction's rows.
-    pub fn insert(&mut self, (at, slot): (usize, usize), rows: Option<usize>, database: usize, end: i64) -> usize {
-        let (number, by) = (self.machines[at].wal.numbers[database], (self.name(at), slot));
+    pub fn insert(&mut self, (at, proc): (usize, usize), rows: Option<usize>, database: usize, end: i64) -> usize {
+        let (number, by) = (self.machines[at].wal.numbers[database], (self.name(at), proc));
         let rows = rows.unwrap_or_else(|| {
             self.rows.push(Row { number, ends: Vec::new(), made: Vec::new(), seen: None, by });
             self.rows.len() - 1
@@ -81,12 +81,12 @@ impl World {
     /// A session gets a watermark for a snapshot on a standby that had replayed so many records.
     pub fn returned_replayed(
         &mut self,
-        (at, slot): (usize, usize),
+        (at, proc): (usize, usize),
         database: usize,
         (instant, acceptances): (i64, u64),
         replayed: usize,
     ) {
-        let (number, by) = (self.machines[at].wal.numbers[database], (self.name(at), slot));
+        let (number, by) = (self.machines[at].wal.numbers[database], (self.name(at), proc));
         let watermark = Watermark { instant, acceptances, number, record: 0, order: 0, by };
         let commits = self.machines[at].wal.records[replayed..].iter();
         let rows = commits.filter_map(|(_, record)| if let Record::Commit(_, row) = record { *row } else { None });
@@ -139,13 +139,13 @@ impl World {
     /// A session gets a watermark for a snapshot that sees so many of the rows.
     pub fn returned(
         &mut self,
-        (at, slot): (usize, usize),
+        (at, proc): (usize, usize),
         database: usize,
         (instant, acceptances): (i64, u64),
         look: (usize, u64),
         record: usize,
     ) {
-        let by = (self.name(at), slot);
+        let by = (self.name(at), proc);
         let machine = &mut self.machines[at];
         let number = machine.wal.numbers[database];
         let watermark = Watermark { instant, acceptances, number, record, order: look.1, by };
@@ -166,10 +166,10 @@ impl World {
 }
 
 fn lost(row: &Row, watermark: &Watermark, server: char) -> String {
-    let (by, slot) = row.by;
+    let (by, proc) = row.by;
     let (asked, asker) = watermark.by;
     format!(
-        "a row is lost: session {slot} of server {by} has inserted IDs whose ticks end at {:?}, session {asker} of server {asked} \
+        "a row is lost: session {proc} of server {by} has inserted IDs whose ticks end at {:?}, session {asker} of server {asked} \
          was told the watermark {}, and only then does the row become visible on server {server}",
         row.ends.iter().map(|&(end, acceptances)| (time(end), acceptances)).collect::<Vec<_>>(),
         time(watermark.instant)

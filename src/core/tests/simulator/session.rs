@@ -9,7 +9,7 @@ use flake_core::ledger::lasting::file::newest;
 use flake_core::ledger::time::begin;
 use flake_core::ledger::time::shared::generation_of;
 use flake_core::watermark::transactions::SessionTransactions;
-use flake_core::{Answer, Node, Slot};
+use flake_core::{Answer, Node, ProcNumber};
 
 use crate::host::{Dead, Hosted, Terminated, Trouble};
 use crate::layouts::{self, Id, KINDS, Own, SECOND, SNO};
@@ -66,7 +66,7 @@ impl Play {
     /// Runs a call of a session, which may stop in the middle. Does nothing if the session cannot be used.
     pub fn act(
         self: &Arc<Self>,
-        (at, slot): (usize, usize),
+        (at, proc): (usize, usize),
         stop: Option<u16>,
         act: impl FnOnce(&mut Hosted, &mut Session) -> Result<(), Trouble>,
     ) -> Option<Result<(), Trouble>> {
@@ -74,8 +74,8 @@ impl Play {
             let mut world = self.world();
             let machine = &mut world.machines[at];
             let is_read_only = machine.recovers();
-            let mut session = machine.sessions[slot].take().or_else(|| {
-                let database = machine.database[slot];
+            let mut session = machine.sessions[proc].take().or_else(|| {
+                let database = machine.database[proc];
                 Some(Box::new(Session::new(database)))
             })?;
             let transaction = session.transaction.get_or_insert_with(|| Transaction {
@@ -86,7 +86,7 @@ impl Play {
             let host = Hosted {
                 play: Arc::clone(self),
                 at,
-                slot,
+                proc,
                 database: session.database,
                 node: Node::new(machine.node.0, machine.node.1).unwrap(),
                 memory: Arc::clone(&machine.memory),
@@ -99,7 +99,7 @@ impl Play {
             };
             (session, host)
         };
-        host.control = self.runs(at, slot, stop);
+        host.control = self.runs(at, proc, stop);
         let result = catch_unwind(AssertUnwindSafe(|| {
             let result = act(&mut host, &mut session);
             if let Some(transaction) = &mut session.transaction {
@@ -115,7 +115,7 @@ impl Play {
                 let machine = &mut self.world().machines[at];
                 // The server knows the content of the page by now. After a promotion, it must read the page again.
                 machine.has_looked[session.database] |= result.is_ok() && host.has_looked_in == Some(machine.branch);
-                machine.sessions[slot] = Some(session);
+                machine.sessions[proc] = Some(session);
                 Some(result)
             }
             Err(payload) if payload.is::<Dead>() => None,
@@ -157,7 +157,7 @@ impl Play {
     /// A session makes IDs. Returns how many.
     pub fn make(
         self: &Arc<Self>,
-        (at, slot): (usize, usize),
+        (at, proc): (usize, usize),
         (kind, count): (usize, usize),
         waits: bool,
         stop: Option<u16>,
@@ -165,12 +165,12 @@ impl Play {
         {
             let world = self.world();
             let machine = &world.machines[at];
-            if !machine.makes_ids() || machine.wal.databases[machine.database[slot]].0.is_none() {
+            if !machine.makes_ids() || machine.wal.databases[machine.database[proc]].0.is_none() {
                 return 0;
             }
         }
         let (made, until) = (Cell::new(0), Cell::new(i64::MIN));
-        let result = self.act((at, slot), stop, |host, session| {
+        let result = self.act((at, proc), stop, |host, session| {
             while made.get() < count {
                 let answer = self.make_one(host, session, kind)?;
                 if let Some((instant, _)) = answer.wait() {
@@ -198,7 +198,7 @@ impl Play {
             None => ", and ends".to_owned(),
             _ => String::new(),
         };
-        tell!(world, "server {name}: session {slot} makes {made} IDs of {kind}{and}");
+        tell!(world, "server {name}: session {proc} makes {made} IDs of {kind}{and}");
         made
     }
 
@@ -209,8 +209,8 @@ impl Play {
         kind: usize,
     ) -> Result<Answer<Id>, Trouble> {
         self.join(host, session)?;
-        let slot = Slot::new(host.slot as u32, SLOTS as u32).unwrap();
-        let own = session.own[kind].take().map_or_else(|| Own::begin(host, kind, slot), Ok);
+        let proc = ProcNumber::new(host.proc as u32, SLOTS as u32).unwrap();
+        let own = session.own[kind].take().map_or_else(|| Own::begin(host, kind, proc), Ok);
         let mut own = own?;
         let past = &session.past;
         let read = Cell::new((0, 0));
@@ -223,7 +223,7 @@ impl Play {
         if let Ok(Answer::Issue(id)) = outcome {
             let mut world = self.world();
             let machine = &world.machines[host.at];
-            let maker = (host.slot, session.database);
+            let maker = (host.proc, session.database);
             let (time, clock) = read.get();
             let is_below = machine.promises.iter().find_map(|promise| promise.broken_by(maker, id.start));
             let unreserved = self.unreserved(host, machine, clock);
@@ -231,7 +231,7 @@ impl Play {
             let made = Made {
                 server: host.at,
                 name: machine.name,
-                slot: host.slot,
+                proc: host.proc,
                 kind,
                 database: session.database,
                 number: machine.wal.numbers[session.database],
@@ -266,35 +266,35 @@ impl Play {
     }
 
     /// A session begins a transaction.
-    pub fn begin_transaction(&self, at: usize, slot: usize) {
+    pub fn begin_transaction(&self, at: usize, proc: usize) {
         let mut world = self.world();
         let machine = &mut world.machines[at];
-        let database = machine.database[slot];
+        let database = machine.database[proc];
         if !machine.is_up {
             return;
         }
         let is_read_only = machine.recovers();
-        let session = machine.sessions[slot].get_or_insert_with(|| Box::new(Session::new(database)));
+        let session = machine.sessions[proc].get_or_insert_with(|| Box::new(Session::new(database)));
         if session.transaction.is_none() {
             session.transaction = Some(Transaction { is_read_only, ..Transaction::default() });
-            tell!(world, "server {}: session {slot} begins a transaction", world.name(at));
+            tell!(world, "server {}: session {proc} begins a transaction", world.name(at));
         }
     }
 
-    /// The session in a slot exits.
-    pub fn exit(self: &Arc<Self>, at: usize, slot: usize, stop: Option<u16>) {
+    /// The session in a proc exits.
+    pub fn exit(self: &Arc<Self>, at: usize, proc: usize, stop: Option<u16>) {
         {
             let mut world = self.world();
-            if world.machines[at].sessions[slot].is_none() {
+            if world.machines[at].sessions[proc].is_none() {
                 return;
             }
-            tell!(world, "server {}: session {slot} exits", world.name(at));
+            tell!(world, "server {}: session {proc} exits", world.name(at));
         }
-        self.act((at, slot), stop, |host, session| {
+        self.act((at, proc), stop, |host, session| {
             self.leave(host, session);
             session.has_joined = false;
             Ok(())
         });
-        self.world().machines[at].sessions[slot] = None;
+        self.world().machines[at].sessions[proc] = None;
     }
 }

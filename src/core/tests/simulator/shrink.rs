@@ -8,9 +8,9 @@ use crate::oracle::Failure;
 use crate::play::Play;
 use crate::story::{Event, Story};
 
-/// The first words of a failure identify its kind.
+/// The first cursors of a failure identify its kind.
 fn kind(failure: &str) -> String {
-    failure.split_whitespace().filter(|word| word.chars().all(char::is_alphabetic)).take(5).collect()
+    failure.split_whitespace().filter(|cursor| cursor.chars().all(char::is_alphabetic)).take(5).collect()
 }
 
 /// Returns the simplest story found that still fails.
@@ -61,43 +61,43 @@ fn simpler(event: Event) -> Vec<Event> {
             .filter(move |simpler| simpler.abs() < by.abs())
     };
     let without_stop = match event {
-        Event::Make { slot, kind, count, waits, stop: Some(_) } => {
-            Some(Event::Make { slot, kind, count, waits, stop: None })
+        Event::Make { proc, kind, count, waits, stop: Some(_) } => {
+            Some(Event::Make { proc, kind, count, waits, stop: None })
         }
-        Event::GoOn { slot, stop: Some(_) } => Some(Event::GoOn { slot, stop: None }),
-        Event::Exit { slot, stop: Some(_) } => Some(Event::Exit { slot, stop: None }),
-        Event::Accept { slot, stop: Some(_) } => Some(Event::Accept { slot, stop: None }),
-        Event::End { slot, commits, stop: Some(_) } => Some(Event::End { slot, commits, stop: None }),
-        Event::Prepare { slot, stop: Some(_) } => Some(Event::Prepare { slot, stop: None }),
-        Event::Finish { slot, which, commits, stop: Some(_) } => {
-            Some(Event::Finish { slot, which, commits, stop: None })
+        Event::GoOn { proc, stop: Some(_) } => Some(Event::GoOn { proc, stop: None }),
+        Event::Exit { proc, stop: Some(_) } => Some(Event::Exit { proc, stop: None }),
+        Event::Accept { proc, stop: Some(_) } => Some(Event::Accept { proc, stop: None }),
+        Event::End { proc, commits, stop: Some(_) } => Some(Event::End { proc, commits, stop: None }),
+        Event::Prepare { proc, stop: Some(_) } => Some(Event::Prepare { proc, stop: None }),
+        Event::Finish { proc, which, commits, stop: Some(_) } => {
+            Some(Event::Finish { proc, which, commits, stop: None })
         }
-        Event::Cover { slot, ago, stop: Some(_) } => Some(Event::Cover { slot, ago, stop: None }),
-        Event::Ask { slot, stop: Some(_) } => Some(Event::Ask { slot, stop: None }),
-        Event::Publish { slot, stop: Some(_) } => Some(Event::Publish { slot, stop: None }),
-        Event::Recreate { slot, stop: Some(_) } => Some(Event::Recreate { slot, stop: None }),
-        Event::StartAbove { slot, ahead, stop: Some(_) } => Some(Event::StartAbove { slot, ahead, stop: None }),
+        Event::Cover { proc, ago, stop: Some(_) } => Some(Event::Cover { proc, ago, stop: None }),
+        Event::Ask { proc, stop: Some(_) } => Some(Event::Ask { proc, stop: None }),
+        Event::Publish { proc, stop: Some(_) } => Some(Event::Publish { proc, stop: None }),
+        Event::Recreate { proc, stop: Some(_) } => Some(Event::Recreate { proc, stop: None }),
+        Event::StartAbove { proc, ahead, stop: Some(_) } => Some(Event::StartAbove { proc, ahead, stop: None }),
         _ => None,
     };
     let others = match event {
-        Event::Make { slot, kind, count, waits, stop } => {
+        Event::Make { proc, kind, count, waits, stop } => {
             let fewer = [1, count / 2, count - 1].into_iter().filter(|&fewer| 0 < fewer && fewer < count);
-            let fewer = fewer.map(|count| Event::Make { slot, kind, count, waits, stop });
-            let kinds = (0..kind.min(1)).map(|kind| Event::Make { slot, kind, count, waits, stop });
-            let at_once = waits.then_some(Event::Make { slot, kind, count, waits: false, stop });
+            let fewer = fewer.map(|count| Event::Make { proc, kind, count, waits, stop });
+            let kinds = (0..kind.min(1)).map(|kind| Event::Make { proc, kind, count, waits, stop });
+            let at_once = waits.then_some(Event::Make { proc, kind, count, waits: false, stop });
             fewer.chain(kinds).chain(at_once).collect()
         }
-        Event::Cover { slot, ago, stop } => rounder(ago).map(|ago| Event::Cover { slot, ago, stop }).collect(),
-        Event::Churn { slot, count } if count > 1 => {
-            vec![Event::Churn { slot, count: count / 2 }, Event::Churn { slot, count: count - 1 }]
+        Event::Cover { proc, ago, stop } => rounder(ago).map(|ago| Event::Cover { proc, ago, stop }).collect(),
+        Event::Churn { proc, count } if count > 1 => {
+            vec![Event::Churn { proc, count: count / 2 }, Event::Churn { proc, count: count - 1 }]
         }
-        Event::Finish { slot, which, commits, stop } if which > 0 => {
-            vec![Event::Finish { slot, which: 0, commits, stop }]
+        Event::Finish { proc, which, commits, stop } if which > 0 => {
+            vec![Event::Finish { proc, which: 0, commits, stop }]
         }
         Event::Pass { by } => rounder(by).map(|by| Event::Pass { by }).collect(),
         Event::Step { by } => rounder(by).map(|by| Event::Step { by }).collect(),
-        Event::StartAbove { slot, ahead, stop } => {
-            rounder(ahead).map(|ahead| Event::StartAbove { slot, ahead, stop }).collect()
+        Event::StartAbove { proc, ahead, stop } => {
+            rounder(ahead).map(|ahead| Event::StartAbove { proc, ahead, stop }).collect()
         }
         Event::Stop { ending: Ending::Reboot(_) } => vec![Event::Stop { ending: Ending::Crash }],
         Event::Stop { ending: Ending::Crash } => vec![Event::Stop { ending: Ending::InOrder }],

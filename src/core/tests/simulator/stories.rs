@@ -15,27 +15,27 @@ pub const A: usize = 0;
 pub const B: usize = 1;
 pub const C: usize = 2;
 
-pub fn make(slot: usize) -> Event {
-    Event::Make { slot, kind: 0, count: 1, waits: false, stop: None }
+pub fn make(proc: usize) -> Event {
+    Event::Make { proc, kind: 0, count: 1, waits: false, stop: None }
 }
 
 /// Makes an ID, and waits as long as sessions wait.
-pub fn wait(slot: usize) -> Event {
-    Event::Make { slot, kind: 1, count: 1, waits: true, stop: None }
+pub fn wait(proc: usize) -> Event {
+    Event::Make { proc, kind: 1, count: 1, waits: true, stop: None }
 }
 
-/// Makes snos, whose generators continue in their slot.
-pub fn snos(slot: usize) -> Event {
-    Event::Make { slot, kind: SNO, count: 2, waits: false, stop: None }
+/// Makes snos, whose generators continue in their proc.
+pub fn snos(proc: usize) -> Event {
+    Event::Make { proc, kind: SNO, count: 2, waits: false, stop: None }
 }
 
 /// Sets the clock to when the last ID was made, and makes snos there.
-pub fn snos_again(slot: usize) -> Vec<Event> {
-    vec![Event::ToUsed { which: 0, by: 0, waits: false }, snos(slot), Event::Pass { by: 4000 }, snos(slot)]
+pub fn snos_again(proc: usize) -> Vec<Event> {
+    vec![Event::ToUsed { which: 0, by: 0, waits: false }, snos(proc), Event::Pass { by: 4000 }, snos(proc)]
 }
 
 pub fn connect(database: usize) -> [Event; 2] {
-    [0, 1].map(|slot| Event::Connect { slot, database })
+    [0, 1].map(|proc| Event::Connect { proc, database })
 }
 
 pub fn follow(node: (u32, u32)) -> Event {
@@ -43,7 +43,7 @@ pub fn follow(node: (u32, u32)) -> Event {
 }
 
 pub const RESTART: Event = Event::Restart { node: FIRST };
-pub const ACCEPT: Event = Event::Accept { slot: 0, stop: None };
+pub const ACCEPT: Event = Event::Accept { proc: 0, stop: None };
 pub const REPLAY: Event = Event::Replay { most: usize::MAX };
 pub const CRASH: Event = Event::Stop { ending: Ending::Crash };
 pub const START: Event = Event::Start;

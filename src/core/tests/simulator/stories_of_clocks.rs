@@ -11,7 +11,7 @@ use crate::story::Event;
 /// A watermark is asked for while the clock is ahead; the clock is corrected and accepted. A new node makes IDs at once.
 #[test]
 fn a_recalled_watermark_binds_no_other_node() {
-    let ask = Event::Ask { slot: 0, stop: None };
+    let ask = Event::Ask { proc: 0, stop: None };
     let step = Event::Step { by: HOUR };
     let world = goes_well([
         on(A, [make(0), step, make(0), ask, Event::SetRight, Event::Pass { by: 4 * SECOND }, ACCEPT, wait(0)]),
@@ -25,7 +25,7 @@ fn a_recalled_watermark_binds_no_other_node() {
 /// The clock was ahead when a watermark was returned, and the file is lost. The page still says that IDs lead.
 #[test]
 fn a_watermark_outlasts_the_loss_of_the_file() {
-    let ask = Event::Ask { slot: 0, stop: None };
+    let ask = Event::Ask { proc: 0, stop: None };
     goes_well([
         on(A, [Event::Step { by: 15 * SECOND }, ask, Event::LoseFile { ending: Ending::InOrder }, Event::SetRight]),
         on(A, [Event::Step { by: 5 * SECOND }, Event::Restart { node: SECOND_NODE }, make(1)]),
@@ -36,10 +36,10 @@ fn a_watermark_outlasts_the_loss_of_the_file() {
 /// readers were returned.
 #[test]
 fn what_binds_a_server_that_has_lost_its_file_is_in_each_page() {
-    let ask = Event::Ask { slot: 1, stop: None };
+    let ask = Event::Ask { proc: 1, stop: None };
     let lose = Event::LoseFile { ending: Ending::InOrder };
-    let to = |slot, database| Event::Connect { slot, database };
-    let later = Event::Make { slot: 0, kind: 0, count: 1, waits: true, stop: None };
+    let to = |proc, database| Event::Connect { proc, database };
+    let later = Event::Make { proc: 0, kind: 0, count: 1, waits: true, stop: None };
     goes_well([
         on(A, [make(0), Event::Step { by: -7 * SECOND }, ask, to(0, 1), ACCEPT, to(0, 0)]),
         on(A, [lose, make(0), to(1, 1), ask]),
@@ -51,10 +51,10 @@ fn what_binds_a_server_that_has_lost_its_file_is_in_each_page() {
 /// this start has announced a later one before it reads that page.
 #[test]
 fn a_page_knows_of_a_watermark_that_the_file_has_forgotten() {
-    let ask = |slot| Event::Ask { slot, stop: None };
+    let ask = |proc| Event::Ask { proc, stop: None };
     let renumber = Event::Restart { node: (1, 2) };
     goes_well([
-        on(A, [Event::SaveFile, Event::Connect { slot: 0, database: 1 }, ask(1), Event::RestoreFile, ask(1)]),
+        on(A, [Event::SaveFile, Event::Connect { proc: 0, database: 1 }, ask(1), Event::RestoreFile, ask(1)]),
         on(A, [renumber, Event::RestoreFile, ask(0)]),
     ]);
 }
@@ -95,7 +95,7 @@ fn what_a_page_says_counts_also_below_what_is_accepted() {
 /// flake_start_above is called while the clock is further ahead; then the clock is accepted.
 #[test]
 fn an_accepted_clock_does_not_take_start_above_back() {
-    let above = Event::StartAbove { slot: 0, ahead: -HOUR / 2, stop: None };
+    let above = Event::StartAbove { proc: 0, ahead: -HOUR / 2, stop: None };
     for restarts in [false, true] {
         goes_well([
             on(A, [Event::Step { by: HOUR }, make(0)]),
@@ -122,9 +122,9 @@ fn an_accepted_clock_does_not_take_start_above_back() {
 #[test]
 fn an_acceptance_that_failed_recalls_nothing_even_if_it_is_on_disk() {
     let (full, empty) = (Event::DiskFails(true), Event::DiskFails(false));
-    let ask = Event::Ask { slot: 1, stop: None };
+    let ask = Event::Ask { proc: 1, stop: None };
     at_each_point(|stop| {
-        let fails = [Event::Accept { slot: 0, stop: Some(stop) }, full, Event::GoOn { slot: 0, stop: None }, empty];
+        let fails = [Event::Accept { proc: 0, stop: Some(stop) }, full, Event::GoOn { proc: 0, stop: None }, empty];
         let page = goes_well([
             on(A, [Event::Upgrade, wait(1), ask, Event::Step { by: -SECOND }]),
             on(A, fails),
@@ -146,11 +146,11 @@ fn an_acceptance_that_failed_recalls_nothing_even_if_it_is_on_disk() {
 #[test]
 fn an_acceptance_recalls_watermarks_before_it_returns() {
     let play = |stop, next| {
-        let accepts = [Event::Accept { slot: 0, stop: Some(stop) }, Event::Step { by: -SECOND / 2 }];
+        let accepts = [Event::Accept { proc: 0, stop: Some(stop) }, Event::Step { by: -SECOND / 2 }];
         goes_well([
-            on(A, [Event::Ask { slot: 1, stop: None }]),
+            on(A, [Event::Ask { proc: 1, stop: None }]),
             on(A, accepts),
-            on(A, [Event::GoOn { slot: 0, stop: Some(next) }, Event::Pass { by: SECOND / 4 }, make(1)]),
+            on(A, [Event::GoOn { proc: 0, stop: Some(next) }, Event::Pass { by: SECOND / 4 }, make(1)]),
         ])
     };
     at_each_point(|stop| (1..).map(|next| play(stop, next).stops).find(|&stops| stops < 2).unwrap_or_default());
@@ -161,9 +161,9 @@ fn an_acceptance_recalls_watermarks_before_it_returns() {
 fn no_generator_begins_at_a_clock_whose_acceptance_failed() {
     at_each_point(|stop| {
         goes_well([
-            on(A, [Event::Step { by: 30 * SECOND }, make(1), Event::Accept { slot: 1, stop: Some(stop) }]),
-            on(A, [Event::SetRight, Event::Pass { by: 7000 }, Event::Begin { slot: 0 }]),
-            on(A, [Event::Recreate { slot: 0, stop: None }]),
+            on(A, [Event::Step { by: 30 * SECOND }, make(1), Event::Accept { proc: 1, stop: Some(stop) }]),
+            on(A, [Event::SetRight, Event::Pass { by: 7000 }, Event::Begin { proc: 0 }]),
+            on(A, [Event::Recreate { proc: 0, stop: None }]),
         ])
         .stops
     });
@@ -213,7 +213,7 @@ fn a_file_that_was_restored_gives_nothing_back() {
 /// A tick of sno begins in free time and ends in used time. A generator must not go back to it.
 #[test]
 fn a_generator_does_not_go_back_to_a_unit_that_ends_in_used_time() {
-    let sno = Event::Make { slot: 1, kind: SNO, count: 6, waits: false, stop: None };
+    let sno = Event::Make { proc: 1, kind: SNO, count: 6, waits: false, stop: None };
     goes_well([on(
         A,
         [
@@ -224,7 +224,7 @@ fn a_generator_does_not_go_back_to_a_unit_that_ends_in_used_time() {
             ACCEPT,
             Event::Pass { by: 1793 },
             make(0),
-            Event::Exit { slot: 1, stop: None },
+            Event::Exit { proc: 1, stop: None },
             Event::Step { by: -19 },
             sno,
         ],
@@ -239,6 +239,6 @@ fn an_acceptance_that_an_older_file_does_not_have_is_counted() {
         on(A, [Event::Step { by: SECOND / 4 }, make(1), make(0), Event::SaveFile]),
         on(A, [Event::Step { by: 30 * SECOND }, make(1), Event::LoseFile { ending: Ending::InOrder }]),
         on(A, [Event::ToUsed { which: 14, by: 0, waits: false }, Event::Step { by: 25 * SECOND }, ACCEPT]),
-        on(A, [Event::RestoreFile, Event::Connect { slot: 0, database: 1 }, Event::Pass { by: SECOND / 4 }, make(0)]),
+        on(A, [Event::RestoreFile, Event::Connect { proc: 0, database: 1 }, Event::Pass { by: SECOND / 4 }, make(0)]),
     ]);
 }

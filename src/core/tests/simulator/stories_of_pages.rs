@@ -22,12 +22,12 @@ fn a_page_is_looked_at_not_remembered() {
 /// A transaction drops and creates the extension, makes IDs, and commits or not. If not, only the file covers the IDs.
 #[test]
 fn ids_of_a_rolled_back_creation_are_remembered_by_their_server_only() {
-    let recreate = Event::Recreate { slot: 0, stop: None };
+    let recreate = Event::Recreate { proc: 0, stop: None };
     for (commits, is_forgiven) in [(true, false), (false, true)] {
         // The server loses its file, and its clock is behind.
         let world = goes_well([
             on(A, [wait(0)]),
-            on(A, [Event::Pass { by: 6 * SECOND }, recreate, make(0), Event::End { slot: 0, commits, stop: None }]),
+            on(A, [Event::Pass { by: 6 * SECOND }, recreate, make(0), Event::End { proc: 0, commits, stop: None }]),
             on(A, [LOSE_FILE, Event::Step { by: -8 * SECOND }, make(0)]),
             on(A, again(0, true)),
         ]);
@@ -35,7 +35,7 @@ fn ids_of_a_rolled_back_creation_are_remembered_by_their_server_only() {
         assert_eq!(forgiven > 0, is_forgiven, "{forgiven}");
     }
     // The server itself remembers the IDs.
-    let rolled_back = [recreate, make(0), Event::End { slot: 0, commits: false, stop: None }, CRASH, START];
+    let rolled_back = [recreate, make(0), Event::End { proc: 0, commits: false, stop: None }, CRASH, START];
     goes_well([on(A, [make(0)]), on(A, rolled_back), on(A, again(0, false))]);
 }
 
@@ -43,7 +43,7 @@ fn ids_of_a_rolled_back_creation_are_remembered_by_their_server_only() {
 /// that.
 #[test]
 fn ids_continue_at_once_after_start_above_has_failed() {
-    let above = |ahead| Event::StartAbove { slot: 0, ahead, stop: None };
+    let above = |ahead| Event::StartAbove { proc: 0, ahead, stop: None };
     let fails = [Event::DiskFails(true), above(2 * SECOND), Event::DiskFails(false)];
     goes_well([on(A, [Event::Upgrade, above(0)]), on(A, fails)]);
 }
@@ -53,10 +53,10 @@ fn ids_continue_at_once_after_start_above_has_failed() {
 #[test]
 fn a_session_does_not_rely_on_a_page_that_was_rolled_back() {
     for kind in [0, SNO, SNO + 1] {
-        let some = Event::Make { slot: 0, kind, count: 2, waits: false, stop: None };
+        let some = Event::Make { proc: 0, kind, count: 2, waits: false, stop: None };
         goes_well([
-            on(A, [Event::Recreate { slot: 0, stop: None }, Event::SaveFile, some]),
-            on(A, [Event::End { slot: 0, commits: false, stop: None }, Event::Pass { by: SECOND / 4 }, some]),
+            on(A, [Event::Recreate { proc: 0, stop: None }, Event::SaveFile, some]),
+            on(A, [Event::End { proc: 0, commits: false, stop: None }, Event::Pass { by: SECOND / 4 }, some]),
             on(A, [Event::RestoreFile, Event::ToUsed { which: 0, by: 0, waits: false }, some]),
         ]);
     }
@@ -66,7 +66,7 @@ fn a_session_does_not_rely_on_a_page_that_was_rolled_back() {
 /// Then the page is dropped, and the machine crashes.
 #[test]
 fn start_above_does_not_rely_on_a_record_whose_flush_has_failed() {
-    let above = |ahead| Event::StartAbove { slot: 0, ahead, stop: None };
+    let above = |ahead| Event::StartAbove { proc: 0, ahead, stop: None };
     for sectors in [0, 0x1000138018a9082] {
         goes_well([
             on(A, [Event::DiskFails(true), above(20), Event::Stop { ending: Ending::InOrder }, START]),
@@ -85,7 +85,7 @@ fn a_page_created_after_a_crash_has_what_the_file_knows() {
             on(A, [wait(0), Event::Pass { by: 6 * SECOND }, wait(0), make(0), make(1)]),
             on(A, [LOSE_FILE, Event::Step { by: -8 * SECOND }, make(0)]),
             on(A, [Event::Drop { database: 0 }, Event::Stop { ending }, START]),
-            on(A, [Event::Recreate { slot: 0, stop: None }, Event::End { slot: 0, commits: true, stop: None }]),
+            on(A, [Event::Recreate { proc: 0, stop: None }, Event::End { proc: 0, commits: true, stop: None }]),
             on(A, again(1, true)),
         ]);
     }
@@ -94,13 +94,13 @@ fn a_page_created_after_a_crash_has_what_the_file_knows() {
 /// A session of a new primary is stopped anywhere in its first ID, and another one drops and creates the extension.
 #[test]
 fn a_page_removed_while_a_session_reads_it_loses_no_used_time() {
-    let start_above = Event::StartAbove { slot: 1, ahead: 0, stop: None };
+    let start_above = Event::StartAbove { proc: 1, ahead: 0, stop: None };
     for stop in 1..60 {
-        let looks = Event::Make { slot: 1, kind: 0, count: 1, waits: false, stop: Some(stop) };
+        let looks = Event::Make { proc: 1, kind: 0, count: 1, waits: false, stop: Some(stop) };
         goes_well([
             on(B, [follow(FIRST)]),
             on(A, [start_above]),
-            on(B, [REPLAY, Event::Promote, looks, Event::Recreate { slot: 0, stop: None }, make(0)]),
+            on(B, [REPLAY, Event::Promote, looks, Event::Recreate { proc: 0, stop: None }, make(0)]),
         ]);
     }
 }
@@ -108,12 +108,12 @@ fn a_page_removed_while_a_session_reads_it_loses_no_used_time() {
 /// A new primary has read the page only for a snapshot from when it was a standby, and the extension is dropped.
 #[test]
 fn a_page_removed_after_a_watermark_of_a_standby_loses_no_used_time() {
-    let on_b = [Event::Ask { slot: 1, stop: None }, Event::Recreate { slot: 1, stop: None }, make(1)];
+    let on_b = [Event::Ask { proc: 1, stop: None }, Event::Recreate { proc: 1, stop: None }, make(1)];
     goes_well([
         on(B, [follow(FIRST)]),
-        on(A, [Event::Publish { slot: 0, stop: None }]),
-        on(B, [Event::Look { slot: 1 }]),
-        on(A, [Event::StartAbove { slot: 1, ahead: 0, stop: None }]),
+        on(A, [Event::Publish { proc: 0, stop: None }]),
+        on(B, [Event::Look { proc: 1 }]),
+        on(A, [Event::StartAbove { proc: 1, ahead: 0, stop: None }]),
         on(B, [REPLAY, Event::Promote]),
         on(B, on_b),
     ]);
@@ -124,10 +124,10 @@ fn a_page_removed_after_a_watermark_of_a_standby_loses_no_used_time() {
 #[test]
 fn a_session_keeps_the_later_time_that_another_one_has_written() {
     let play = |stop, next| {
-        let asks = Event::Make { slot: 0, kind: 0, count: 1, waits: false, stop: Some(stop) };
+        let asks = Event::Make { proc: 0, kind: 0, count: 1, waits: false, stop: Some(stop) };
         goes_well([
             on(A, [make(0), make(1), Event::Pass { by: 5 * SECOND }, asks, Event::Pass { by: 10 * SECOND }, make(1)]),
-            on(A, [Event::GoOn { slot: 0, stop: Some(next) }]),
+            on(A, [Event::GoOn { proc: 0, stop: Some(next) }]),
             on(A, [Event::LoseFile { ending: Ending::Crash }, Event::Step { by: -8 * SECOND }, make(0)]),
             on(A, again(0, true)),
         ])
@@ -142,7 +142,7 @@ fn a_file_keeps_the_used_time_of_another_number() {
     let restart = |node| Event::Restart { node };
     goes_well([
         on(A, [wait(0), Event::Step { by: 60 * SECOND }, make(0), Event::SetRight, restart(SECOND_NODE), wait(0)]),
-        on(A, [Event::Recreate { slot: 0, stop: None }, Event::End { slot: 0, commits: true, stop: None }]),
+        on(A, [Event::Recreate { proc: 0, stop: None }, Event::End { proc: 0, commits: true, stop: None }]),
         on(A, [restart(FIRST)]),
         on(A, again(1, true)),
     ]);
@@ -155,7 +155,7 @@ fn a_page_created_under_another_number_has_the_used_time_of_the_first() {
     let restart = |node| Event::Restart { node };
     goes_well([
         on(A, [wait(0), Event::Step { by: 60 * SECOND }, make(0), Event::SetRight, restart(SECOND_NODE)]),
-        on(A, [Event::Recreate { slot: 0, stop: None }, Event::End { slot: 0, commits: true, stop: None }]),
+        on(A, [Event::Recreate { proc: 0, stop: None }, Event::End { proc: 0, commits: true, stop: None }]),
         on(A, [restart(FIRST), LOSE_FILE]),
         on(A, again(0, true)),
     ]);

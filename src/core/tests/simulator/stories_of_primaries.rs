@@ -27,7 +27,7 @@ fn a_number_that_comes_back_remembers_its_time() {
 /// and used in the same database, or in one whose page does not have the call.
 #[test]
 fn start_above_binds_under_another_number() {
-    let above = Event::StartAbove { slot: 0, ahead: HOUR, stop: None };
+    let above = Event::StartAbove { proc: 0, ahead: HOUR, stop: None };
     let renumber = |node| Event::Restart { node };
     for (node, database) in [(SECOND_NODE, 0), ((0, 1), 0), (FIRST, 1), (SECOND_NODE, 1)] {
         let before = [Event::Pass { by: SECOND / 4 }, make(0), above];
@@ -43,7 +43,7 @@ fn start_above_binds_under_another_number() {
 /// flake_start_above is called, and a standby takes over, perhaps with a number of its own.
 #[test]
 fn start_above_binds_after_a_failover() {
-    let above = Event::StartAbove { slot: 0, ahead: HOUR, stop: None };
+    let above = Event::StartAbove { proc: 0, ahead: HOUR, stop: None };
     for node in [FIRST, SECOND_NODE] {
         goes_well([
             on(A, [make(0)]),
@@ -60,7 +60,7 @@ fn start_above_binds_after_a_failover() {
 /// which does not concern the new one.
 #[test]
 fn start_above_in_granted_time_binds_after_a_failover() {
-    let above = |ahead| Event::StartAbove { slot: 0, ahead, stop: None };
+    let above = |ahead| Event::StartAbove { proc: 0, ahead, stop: None };
     let pass = Event::Pass { by: 3 * SECOND / 2 };
     for node in [FIRST, SECOND_NODE] {
         goes_well([
@@ -76,7 +76,7 @@ fn start_above_in_granted_time_binds_after_a_failover() {
 /// that.
 #[test]
 fn promotions_in_a_row_cost_what_one_costs() {
-    let ask = Event::Ask { slot: 0, stop: None };
+    let ask = Event::Ask { proc: 0, stop: None };
     let takes_over = |at, source| {
         let follow = Event::Follow { source, node: FIRST, keeps_file: false };
         on(at, [follow, REPLAY, Event::Promote, ask])
@@ -87,15 +87,15 @@ fn promotions_in_a_row_cost_what_one_costs() {
 /// After a start, a session learns of prepared transactions and is stopped anywhere, while another one asks for a watermark.
 #[test]
 fn a_watermark_waits_for_prepared_transactions_that_another_session_is_learning_of() {
-    let prepare = [Event::Begin { slot: 0 }, make(0), Event::Prepare { slot: 0, stop: None }];
-    let ask = |slot, stop| Event::Ask { slot, stop };
-    let finish = Event::Finish { slot: 1, which: 0, commits: true, stop: None };
+    let prepare = [Event::Begin { proc: 0 }, make(0), Event::Prepare { proc: 0, stop: None }];
+    let ask = |proc, stop| Event::Ask { proc, stop };
+    let finish = Event::Finish { proc: 1, which: 0, commits: true, stop: None };
     at_each_point(|stop| {
         let world = goes_well([
             on(A, [Event::Pass { by: SECOND / 4 }]),
             on(A, prepare),
             on(A, [CRASH, START, Event::Pass { by: 4 * SECOND }, make(1)]),
-            on(A, [ask(0, Some(stop)), ask(1, None), finish, Event::GoOn { slot: 0, stop: None }]),
+            on(A, [ask(0, Some(stop)), ask(1, None), finish, Event::GoOn { proc: 0, stop: None }]),
         ]);
         assert_eq!(made_on(&world, A, 0), 2, "one is prepared");
         world.stops
@@ -103,7 +103,7 @@ fn a_watermark_waits_for_prepared_transactions_that_another_session_is_learning_
 }
 
 /// Makes six IDs of a tick of a quarter of a second.
-const SIX: Event = Event::Make { slot: 0, kind: 0, count: 6, waits: false, stop: None };
+const SIX: Event = Event::Make { proc: 0, kind: 0, count: 6, waits: false, stop: None };
 
 /// Both servers make most IDs of the same ticks, until the new one no longer leads the clock.
 fn both(one: usize, other: usize) -> Vec<(usize, Event)> {

@@ -13,89 +13,89 @@ pub struct Story {
     pub any_time: u64,
 }
 
-/// An event of a server, or of its session in a slot, which may stop at one of its points.
+/// An event of a server, or of its session in a proc, which may stop at one of its points.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Event {
     Make {
-        slot: usize,
+        proc: usize,
         kind: usize,
         count: usize,
         waits: bool,
         stop: Option<u16>,
     },
     MakeOfMany {
-        slot: usize,
+        proc: usize,
     },
     GoOn {
-        slot: usize,
+        proc: usize,
         stop: Option<u16>,
     },
     Connect {
-        slot: usize,
+        proc: usize,
         database: usize,
     },
     Exit {
-        slot: usize,
+        proc: usize,
         stop: Option<u16>,
     },
     Kill {
-        slot: usize,
+        proc: usize,
     },
     Begin {
-        slot: usize,
+        proc: usize,
     },
     End {
-        slot: usize,
+        proc: usize,
         commits: bool,
         stop: Option<u16>,
     },
     Write {
-        slot: usize,
+        proc: usize,
     },
     Look {
-        slot: usize,
+        proc: usize,
     },
     Prepare {
-        slot: usize,
+        proc: usize,
         stop: Option<u16>,
     },
     Finish {
-        slot: usize,
+        proc: usize,
         which: usize,
         commits: bool,
         stop: Option<u16>,
     },
     Cover {
-        slot: usize,
+        proc: usize,
         ago: i64,
         stop: Option<u16>,
     },
     Churn {
-        slot: usize,
+        proc: usize,
         count: usize,
     },
     Recreate {
-        slot: usize,
+        proc: usize,
         stop: Option<u16>,
     },
     Drop {
         database: usize,
     },
     Accept {
-        slot: usize,
+        proc: usize,
         stop: Option<u16>,
     },
     StartAbove {
-        slot: usize,
+        proc: usize,
         ahead: i64,
         stop: Option<u16>,
     },
     Ask {
-        slot: usize,
+        proc: usize,
         stop: Option<u16>,
     },
     Publish {
-        slot: usize,
+        proc: usize,
         stop: Option<u16>,
     },
     Pass {
@@ -152,25 +152,25 @@ pub enum Needs {
 impl Event {
     pub fn needs(&self) -> Needs {
         match *self {
-            Self::Make { slot, .. }
-            | Self::MakeOfMany { slot }
-            | Self::GoOn { slot, .. }
-            | Self::Connect { slot, .. }
-            | Self::Exit { slot, .. }
-            | Self::Kill { slot }
-            | Self::Begin { slot }
-            | Self::End { slot, .. }
-            | Self::Write { slot }
-            | Self::Look { slot }
-            | Self::Prepare { slot, .. }
-            | Self::Finish { slot, .. }
-            | Self::Cover { slot, .. }
-            | Self::Churn { slot, .. }
-            | Self::Recreate { slot, .. }
-            | Self::Accept { slot, .. }
-            | Self::StartAbove { slot, .. }
-            | Self::Ask { slot, .. }
-            | Self::Publish { slot, .. } => Needs::Session(slot),
+            Self::Make { proc, .. }
+            | Self::MakeOfMany { proc }
+            | Self::GoOn { proc, .. }
+            | Self::Connect { proc, .. }
+            | Self::Exit { proc, .. }
+            | Self::Kill { proc }
+            | Self::Begin { proc }
+            | Self::End { proc, .. }
+            | Self::Write { proc }
+            | Self::Look { proc }
+            | Self::Prepare { proc, .. }
+            | Self::Finish { proc, .. }
+            | Self::Cover { proc, .. }
+            | Self::Churn { proc, .. }
+            | Self::Recreate { proc, .. }
+            | Self::Accept { proc, .. }
+            | Self::StartAbove { proc, .. }
+            | Self::Ask { proc, .. }
+            | Self::Publish { proc, .. } => Needs::Session(proc),
             Self::Restart { .. }
             | Self::Stop { ending: Ending::InOrder }
             | Self::NewDatabase { .. }
@@ -195,34 +195,34 @@ impl Play {
     /// Lets an event happen.
     pub fn event(self: &Arc<Self>, at: usize, event: Event) {
         match event {
-            Event::Make { slot, kind, count, waits, stop } => drop(self.make((at, slot), (kind, count), waits, stop)),
-            Event::MakeOfMany { slot } => {
+            Event::Make { proc, kind, count, waits, stop } => drop(self.make((at, proc), (kind, count), waits, stop)),
+            Event::MakeOfMany { proc } => {
                 for kind in 0..KINDS {
-                    self.make((at, slot), (kind, 1), false, None);
+                    self.make((at, proc), (kind, 1), false, None);
                 }
             }
             Event::GoOn { .. } => {}
-            Event::Connect { slot, database } => {
-                self.exit(at, slot, None);
-                self.world().machines[at].database[slot] = database;
+            Event::Connect { proc, database } => {
+                self.exit(at, proc, None);
+                self.world().machines[at].database[proc] = database;
             }
-            Event::Exit { slot, stop } => self.exit(at, slot, stop),
+            Event::Exit { proc, stop } => self.exit(at, proc, stop),
             // An idle session that is killed exits as usual.
-            Event::Kill { slot } => self.exit(at, slot, None),
-            Event::Begin { slot } => self.begin_transaction(at, slot),
-            Event::End { slot, commits, stop } => self.commit_or_roll_back(at, slot, commits, stop),
-            Event::Write { slot } => self.write(at, slot),
-            Event::Look { slot } => self.look(at, slot),
-            Event::Prepare { slot, stop } => self.prepare(at, slot, stop),
-            Event::Finish { slot, which, commits, stop } => self.finish(at, slot, which, commits, stop),
-            Event::Cover { slot, ago, stop } => self.cover(at, slot, ago, stop),
-            Event::Churn { slot, count } => self.churn(at, slot, count),
-            Event::Recreate { slot, stop } => self.recreate(at, slot, stop),
+            Event::Kill { proc } => self.exit(at, proc, None),
+            Event::Begin { proc } => self.begin_transaction(at, proc),
+            Event::End { proc, commits, stop } => self.commit_or_roll_back(at, proc, commits, stop),
+            Event::Write { proc } => self.write(at, proc),
+            Event::Look { proc } => self.look(at, proc),
+            Event::Prepare { proc, stop } => self.prepare(at, proc, stop),
+            Event::Finish { proc, which, commits, stop } => self.finish(at, proc, which, commits, stop),
+            Event::Cover { proc, ago, stop } => self.cover(at, proc, ago, stop),
+            Event::Churn { proc, count } => self.churn(at, proc, count),
+            Event::Recreate { proc, stop } => self.recreate(at, proc, stop),
             Event::Drop { database } => self.drop_extension(at, database),
-            Event::Accept { slot, stop } => self.accept(at, slot, stop),
-            Event::StartAbove { slot, ahead, stop } => self.start_above(at, slot, ahead, stop),
-            Event::Ask { slot, stop } => drop(self.ask(at, slot, stop)),
-            Event::Publish { slot, stop } => self.publish(at, slot, stop),
+            Event::Accept { proc, stop } => self.accept(at, proc, stop),
+            Event::StartAbove { proc, ahead, stop } => self.start_above(at, proc, ahead, stop),
+            Event::Ask { proc, stop } => drop(self.ask(at, proc, stop)),
+            Event::Publish { proc, stop } => self.publish(at, proc, stop),
             Event::Pass { by } => {
                 self.pass(by);
                 tell!(self.world(), "{} pass", seconds(by));

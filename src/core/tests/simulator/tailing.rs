@@ -15,35 +15,35 @@ use crate::session::Session;
 
 impl Play {
     /// A session begins a transaction whose statements share one snapshot.
-    pub fn look(&self, at: usize, slot: usize) {
-        if !self.can_read(at, slot) || !self.is_outside(at, slot) {
+    pub fn look(&self, at: usize, proc: usize) {
+        if !self.can_read(at, proc) || !self.is_outside(at, proc) {
             return;
         }
-        self.begin_transaction(at, slot);
+        self.begin_transaction(at, proc);
         let mut world = self.world();
         let order = world.moment();
         let machine = &mut world.machines[at];
-        let look = machine.look(slot, None, order, true);
-        if let Some(transaction) = machine.sessions[slot].as_mut().and_then(|session| session.transaction.as_mut()) {
+        let look = machine.look(proc, None, order, true);
+        if let Some(transaction) = machine.sessions[proc].as_mut().and_then(|session| session.transaction.as_mut()) {
             transaction.look = Some(look);
         }
-        tell!(world, "server {}: session {slot} takes the snapshot that its transaction reads by", world.name(at));
+        tell!(world, "server {}: session {proc} takes the snapshot that its transaction reads by", world.name(at));
     }
 
     /// Whether a session is outside of a transaction.
-    pub fn is_outside(&self, at: usize, slot: usize) -> bool {
-        self.world().machines[at].sessions[slot].as_ref().is_none_or(|session| session.transaction.is_none())
+    pub fn is_outside(&self, at: usize, proc: usize) -> bool {
+        self.world().machines[at].sessions[proc].as_ref().is_none_or(|session| session.transaction.is_none())
     }
 
     /// A session's transaction writes something without an ID.
-    pub fn write(self: &Arc<Self>, at: usize, slot: usize) {
-        if self.can_operate(at, slot) && !self.is_outside(at, slot) {
-            self.act((at, slot), None, |host, session| {
+    pub fn write(self: &Arc<Self>, at: usize, proc: usize) {
+        if self.can_operate(at, proc) && !self.is_outside(at, proc) {
+            self.act((at, proc), None, |host, session| {
                 self.number(host, session);
                 Ok(())
             });
             let mut world = self.world();
-            tell!(world, "server {}: session {slot} writes", world.name(at));
+            tell!(world, "server {}: session {proc} writes", world.name(at));
         }
     }
 
@@ -58,25 +58,25 @@ impl Play {
     }
 
     /// Asks for a watermark. Returns it if the session gets that far.
-    pub fn ask(self: &Arc<Self>, at: usize, slot: usize, stop: Option<u16>) -> Option<i64> {
-        if !self.can_read(at, slot) {
+    pub fn ask(self: &Arc<Self>, at: usize, proc: usize, stop: Option<u16>) -> Option<i64> {
+        if !self.can_read(at, proc) {
             return None;
         }
         let watermark = Cell::new(None);
-        let result = self.act((at, slot), stop, |host, session| {
+        let result = self.act((at, proc), stop, |host, session| {
             let look = self.statement(host, session);
             let asked = self.answer(host, session, &look);
             let is_kept = session.transaction.as_ref().is_some_and(|transaction| transaction.look.is_some());
             host.step("ends its statement");
             if !is_kept {
-                self.world().machines[at].procs.oldest[slot] = u64::MAX;
+                self.world().machines[at].procs.oldest[proc] = u64::MAX;
             }
             watermark.set(Some(asked?));
             Ok(())
         });
         let mut world = self.world();
         let how = watermark.get().map_or_else(|| format!("{result:?}"), time);
-        tell!(world, "server {}: session {slot} asks for a watermark: {how}", world.name(at));
+        tell!(world, "server {}: session {proc} asks for a watermark: {how}", world.name(at));
         watermark.get()
     }
 
@@ -90,21 +90,21 @@ impl Play {
         let mut world = self.world();
         let order = world.moment();
         let own = transaction.and_then(|transaction| transaction.xid);
-        world.machines[host.at].look(host.slot, own, order, false)
+        world.machines[host.at].look(host.proc, own, order, false)
     }
 
     /// Publishes a watermark for standbys.
-    pub fn publish(self: &Arc<Self>, at: usize, slot: usize, stop: Option<u16>) {
-        if !self.can_operate(at, slot) {
+    pub fn publish(self: &Arc<Self>, at: usize, proc: usize, stop: Option<u16>) {
+        if !self.can_operate(at, proc) {
             return;
         }
-        let result = self.act((at, slot), stop, |host, session| {
+        let result = self.act((at, proc), stop, |host, session| {
             self.join(host, session)?;
             self.publish_in(host, session)?;
             Ok(())
         });
         let mut world = self.world();
-        tell!(world, "server {}: session {slot} publishes the watermark: {result:?}", world.name(at));
+        tell!(world, "server {}: session {proc} publishes the watermark: {result:?}", world.name(at));
     }
 
     /// Publishing takes a snapshot of its own, whatever snapshot the transaction uses.
@@ -115,7 +115,7 @@ impl Play {
             let look = {
                 let mut world = self.world();
                 let order = world.moment();
-                world.machines[host.at].look(host.slot, host.xid, order, false)
+                world.machines[host.at].look(host.proc, host.xid, order, false)
             };
             let watermark = published::publish(host, &session.past, &look);
             if let Some(transaction) = &mut session.transaction {
@@ -140,7 +140,7 @@ impl Play {
         let watermark = published::replayed::<Trouble>(look, read)?.ok_or(Trouble::NothingPublished)?;
         // The server reads nothing else from the page.
         host.has_looked_in = has_looked_in;
-        self.world().returned_replayed((host.at, host.slot), database, (watermark, acceptances.get()), replayed);
+        self.world().returned_replayed((host.at, host.proc), database, (watermark, acceptances.get()), replayed);
         Ok(watermark)
     }
 
@@ -168,7 +168,7 @@ impl Play {
         let machine = &world.machines[host.at];
         let record = if host.private.is_some() { usize::MAX } else { machine.wal.flushed };
         let look = (look.seen, look.order);
-        world.returned((host.at, host.slot), session.database, (watermark, acceptances), look, record);
+        world.returned((host.at, host.proc), session.database, (watermark, acceptances), look, record);
         Ok(watermark)
     }
 
@@ -183,12 +183,12 @@ impl Play {
     }
 
     /// A session inserts a row with an ID of another session, whose tick of a microsecond was some time ago.
-    pub fn cover(self: &Arc<Self>, at: usize, slot: usize, ago: i64, stop: Option<u16>) {
-        if !self.can_operate(at, slot) {
+    pub fn cover(self: &Arc<Self>, at: usize, proc: usize, ago: i64, stop: Option<u16>) {
+        if !self.can_operate(at, proc) {
             return;
         }
         let (instant, refused) = (Cell::new(0), Cell::new(None));
-        let result = self.act((at, slot), stop, |host, session| {
+        let result = self.act((at, proc), stop, |host, session| {
             host.interruptible();
             self.join(host, session)?;
             instant.set(host.time(host.memory.shared.era(), false) - ago);
@@ -204,7 +204,7 @@ impl Play {
         let mut world = self.world();
         let (name, instant) = (world.name(at), time(instant.get()));
         let how = refused.get().map_or(String::new(), |until| format!(", but it is too late: {}", time(until)));
-        tell!(world, "server {name}: session {slot} covers an ID of {instant}: {result:?}{how}");
+        tell!(world, "server {name}: session {proc} covers an ID of {instant}: {result:?}{how}");
     }
 
     /// A transaction inserts a row with an ID whose tick ends at an instant.
@@ -214,7 +214,7 @@ impl Play {
             && !transaction.is_read_only
         {
             let mut world = self.world();
-            let rows = world.insert((host.at, host.slot), transaction.rows, database, end);
+            let rows = world.insert((host.at, host.proc), transaction.rows, database, end);
             world.rows[rows].made.extend(made);
             transaction.rows = Some(rows);
         }
@@ -222,9 +222,9 @@ impl Play {
     }
 
     /// A session commits many transactions in a row, each with an ID.
-    pub fn churn(self: &Arc<Self>, at: usize, slot: usize, count: usize) {
+    pub fn churn(self: &Arc<Self>, at: usize, proc: usize, count: usize) {
         for _ in 0..count {
-            self.make((at, slot), (MICROSECOND, 1), false, None);
+            self.make((at, proc), (MICROSECOND, 1), false, None);
             // Transactions whose bounds are less than a millisecond apart are remembered as one.
             self.pass(1500);
         }

@@ -1,6 +1,6 @@
 //! A session of a simulated server as the host of watermarks.
 
-use flake_core::watermark::SlotTransactions;
+use flake_core::watermark::ProcTransactions;
 use flake_core::watermark::host::{PreparedUse, Refusal, WatermarkHost};
 use flake_core::watermark::prepared::{Prepared, Transactions};
 
@@ -27,8 +27,8 @@ impl Transactions for Known<'_> {
         self.0.world().machines[self.1].procs.latest_ended()
     }
 
-    fn oldest(&self) -> u64 {
-        self.0.world().machines[self.1].procs.oldest()
+    fn oldest_xmin(&self) -> u64 {
+        self.0.world().machines[self.1].procs.oldest_xmin()
     }
 }
 
@@ -37,12 +37,12 @@ impl WatermarkHost for Hosted {
         self.database as u32 + 1
     }
 
-    fn own(&self) -> &SlotTransactions {
-        &self.memory.transactions[self.slot]
+    fn own(&self) -> &ProcTransactions {
+        &self.memory.transactions[self.proc]
     }
 
-    fn slots(&self) -> impl Iterator<Item = &SlotTransactions> {
-        self.memory.transactions.iter().inspect(|_| self.step("reads what a slot holds"))
+    fn procs(&self) -> impl Iterator<Item = &ProcTransactions> {
+        self.memory.transactions.iter().inspect(|_| self.step("reads what a proc holds"))
     }
 
     fn nap(&self) {
@@ -72,7 +72,7 @@ impl WatermarkHost for Hosted {
         self.play.world().machines[self.at].wal.records.iter().any(is_its)
     }
 
-    fn use_up_a_number(&mut self) {
+    fn consume_xid(&mut self) {
         self.step("takes a number that it does not need");
         let xid = {
             let procs = &mut self.play.world().machines[self.at].procs;

@@ -4,26 +4,26 @@
 use std::cell::{Cell, RefCell};
 
 use flake_core::{
-    Answer, Field, Generator, Lanes, Layout, Node, OwnWords, Part, Reversal, Role, SequenceRule, Words, built_in,
+    Answer, Cursors, Field, Generator, Lanes, Layout, Node, OwnCursors, Part, Reversal, Role, SequenceRule, built_in,
 };
 
 /// The beginning of a millisecond.
 pub const TICK: i64 = 1_700_000_000_001_000;
 
-/// Words that note who takes what, and that stop counting after some swaps.
+/// Cursors that note who takes what, and that stop counting after some swaps.
 pub struct Watched {
-    pub words: OwnWords,
+    pub cursors: OwnCursors,
     /// The lane, and how far its IDs are taken then.
     pub taken: RefCell<Vec<(u64, u64)>>,
     pub swaps_left: Cell<usize>,
 }
 
-impl Words for Watched {
+impl Cursors for Watched {
     fn load(&self, lane: u64, bit: u64) -> u64 {
-        self.words.load(lane, bit)
+        self.cursors.load(lane, bit)
     }
     fn swap(&self, lane: u64, bit: u64, old: u64, new: u64) -> bool {
-        let is_swapped = self.words.swap(lane, bit, old, new);
+        let is_swapped = self.cursors.swap(lane, bit, old, new);
         if is_swapped {
             self.taken.borrow_mut().push((lane, new));
             self.swaps_left.set(self.swaps_left.get().saturating_sub(1));
@@ -31,24 +31,24 @@ impl Words for Watched {
         is_swapped
     }
     fn steps_back(&self) -> u64 {
-        self.words.steps_back()
+        self.cursors.steps_back()
     }
     fn step_back(&self, known: u64) -> bool {
-        self.words.step_back(known)
+        self.cursors.step_back(known)
     }
     fn are_current(&self) -> bool {
         self.swaps_left.get() > 0
     }
     fn rule(&self) -> SequenceRule {
-        self.words.rule()
+        self.cursors.rule()
     }
 }
 
-/// A server that has all IDs of its node, its words, and the number of the tick that begins at `start`.
+/// A server that has all IDs of its node, its cursors, and the number of the tick that begins at `start`.
 pub struct Server<'a> {
     pub layout: &'a Layout,
     pub lanes: Lanes,
-    pub words: Watched,
+    pub cursors: Watched,
     pub start: i64,
     pub tick: u64,
 }
@@ -56,9 +56,9 @@ pub struct Server<'a> {
 impl<'a> Server<'a> {
     pub fn of(layout: &'a Layout, nodes: u32, start: i64) -> Self {
         let lanes = Lanes::new(layout, Part::whole(Node::new(0, nodes).unwrap())).unwrap();
-        let words = OwnWords::new(&lanes, layout.rule);
-        let words = Watched { words, taken: RefCell::default(), swaps_left: Cell::new(usize::MAX) };
-        Self { layout, lanes, words, start, tick: layout.tick_at(start).unwrap() }
+        let cursors = OwnCursors::new(&lanes, layout.rule);
+        let cursors = Watched { cursors, taken: RefCell::default(), swaps_left: Cell::new(usize::MAX) };
+        Self { layout, lanes, cursors, start, tick: layout.tick_at(start).unwrap() }
     }
 
     /// A session with this lane, that may use the tick.
@@ -68,7 +68,7 @@ impl<'a> Server<'a> {
 
     /// Makes an ID, and returns its number among the node's IDs of the tick, or the answer.
     pub fn number(&self, session: &mut Generator<&Layout>, into_tick: i64) -> Result<u64, Answer> {
-        match session.next(self.start + into_tick, &self.words, || 0) {
+        match session.next(self.start + into_tick, &self.cursors, || 0) {
             Answer::Issue(id) => {
                 let parts = self.layout.unpack(id).unwrap();
                 Ok(parts.worker * self.layout.sequences() + parts.sequence)

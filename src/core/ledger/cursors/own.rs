@@ -1,6 +1,6 @@
 //! Which IDs of a server's own part it has not made. Another server with the same number has made them, or somebody by hand.
 //!
-//! The words of a layout's lanes say up to which tick a server has taken IDs since its start. All IDs of its earlier starts are below
+//! The cursors of a layout's lanes say up to which tick a server has taken IDs since its start. All IDs of its earlier starts are below
 //! the floor, or, if the file was lost, below what the page of their database says. So an ID of its part in a later tick is not its
 //! own. In earlier ticks, nothing tells them apart.
 
@@ -21,8 +21,8 @@ pub struct OwnIds<'a> {
 }
 
 impl<'a> OwnIds<'a> {
-    /// Reads the words of a layout. All rows with IDs that are asked for were read before. `era` was read with the ledger under the
-    /// ledger's lock, `key` is the key of the words, `lanes` are of the ledger's part, and `page` is of the rows' database.
+    /// Reads the cursors of a layout. All rows with IDs that are asked for were read before. `era` was read with the ledger under the
+    /// ledger's lock, `key` is the key of the cursors, `lanes` are of the ledger's part, and `page` is of the rows' database.
     pub fn read(
         (shared, lines): (&Shared, &[Line]),
         (ledger, era, page): (&Ledger, u64, &Record),

@@ -1,9 +1,9 @@
-//! The slot of this session: its PGPROC number.
+//! The proc of this session: its PGPROC number.
 #![allow(unsafe_code, reason = "reads PostgreSQL's variables")]
 
 use pgrx::pg_sys;
 
-/// Returns the slot's number, which is less than MaxBackends, and MaxBackends.
+/// Returns the proc's number, which is less than MaxBackends, and MaxBackends.
 pub fn numbers() -> (u32, u32) {
     // SAFETY: PostgreSQL sets both before a backend runs its first statement, and does not change them.
     let (number, count) = unsafe {

@@ -15,10 +15,10 @@ from watermark import OUTBOX, insert, one, wait_for_next_tick, watermark
 
 
 @contextlib.contextmanager
-def stalls(server, point):
+def waits_at(server, point):
     """Makes sessions wait at a point until the end of the block. Yields a function that waits for the first of them, and returns
     all that have arrived."""
-    file = server.dir / "data" / f"flake.stall.{point.replace(' ', '_')}"
+    file = server.dir / "data" / f"flake.injection_point.{point.replace(' ', '_')}"
     server.write(file.name, "")
 
     def arrived():
@@ -35,13 +35,13 @@ def test_an_acceptance_counts_for_a_session_that_has_published_its_bound(own_ser
     """The session has read a time that leads the clock by an hour. After the acceptance, no ID is made there."""
     server = own_servers(clock=running(3600))
     server.sql("SELECT flake_next('twitter')")
-    replace(server, "stalls")
+    replace(server, "injection_points")
     server.set_clock(running(0))
     lead = "SELECT flake_timestamp(flake_next('twitter')) - clock_timestamp()"
     with server.connect() as writer, server.connect() as operator, concurrent.futures.ThreadPoolExecutor(1) as pool:
         for db in writer, operator:
             assert one(db, lead) > datetime.timedelta(minutes=59)
-        with stalls(server, "published") as has_come:
+        with waits_at(server, "published") as has_come:
             made = pool.submit(one, writer, lead)
             has_come()
             operator.execute("SELECT flake_accept_clock()")
@@ -49,10 +49,10 @@ def test_an_acceptance_counts_for_a_session_that_has_published_its_bound(own_ser
 
 
 def test_a_transaction_that_is_being_prepared_holds_a_watermark(own_servers):
-    """A transaction is among the prepared ones before it leaves its slot, so it is seen in one place or in both."""
+    """A transaction is among the prepared ones before it leaves its proc, so it is seen in one place or in both."""
     server = own_servers("max_prepared_transactions=10")
     server.sql(OUTBOX)
-    replace(server, "stalls")
+    replace(server, "injection_points")
     with server.connect() as writer, server.connect() as tailer, concurrent.futures.ThreadPoolExecutor(1) as pool:
         watermark(tailer)
         # Another transaction was prepared before.
@@ -63,7 +63,7 @@ def test_a_transaction_that_is_being_prepared_holds_a_watermark(own_servers):
         writer.execute("BEGIN")
         id = insert(writer)
         wait_for_next_tick(tailer, id)
-        with stalls(server, "slots read") as has_come:
+        with waits_at(server, "procs read") as has_come:
             asked = pool.submit(watermark, tailer)
             has_come()
             writer.execute("PREPARE TRANSACTION 'meanwhile'")
@@ -79,13 +79,13 @@ def test_the_second_session_to_ask_waits_until_the_first_has_learned(own_servers
         db.execute("BEGIN")
         id = insert(db)
         db.execute("PREPARE TRANSACTION 'open'")
-    replace(server, "stalls")
+    replace(server, "injection_points")
     server.restart()
     with server.connect() as first, server.connect() as second, concurrent.futures.ThreadPoolExecutor(2) as pool:
         for db in first, second:
             db.execute("SELECT flake_next('twitter')")
         wait_for_next_tick(first, id)
-        with stalls(server, "prepared read") as has_come:
+        with waits_at(server, "prepared read") as has_come:
             asked = [pool.submit(watermark, first)]
             has_come()
             asked.append(pool.submit(watermark, second))
@@ -112,10 +112,10 @@ def test_each_lock_has_a_statement_that_takes_it():
 
 @pytest.mark.parametrize("lock", LOCKS)
 def test_one_session_at_a_time_holds_a_lock(own_servers, lock):
-    """The simulator has locks of its own. Here one session stalls under PostgreSQL's, and another one waits for it."""
+    """The simulator has locks of its own. Here one session waits under PostgreSQL's, and another one waits for it."""
     server = own_servers("max_prepared_transactions=4")
     server.sql("SELECT flake_next('twitter')")
-    replace(server, "stalls")
+    replace(server, "injection_points")
     server.restart()
     name = lock if server.value("SHOW server_version_num") >= "170000" else "Extension"
     with contextlib.ExitStack() as opened:
@@ -128,7 +128,7 @@ def test_one_session_at_a_time_holds_a_lock(own_servers, lock):
             dbs = [opened.enter_context(server.connect()) for _ in range(2)]
             pids = [str(db.info.backend_pid) for db in dbs]
         with concurrent.futures.ThreadPoolExecutor(2) as pool:
-            with stalls(server, lock) as arrived:
+            with waits_at(server, lock) as arrived:
                 calls = [pool.submit(dbs[0].execute, LOCKS[lock].format("first"))]
                 assert arrived() == pids[:1]
                 calls.append(pool.submit(dbs[1].execute, LOCKS[lock].format("second")))

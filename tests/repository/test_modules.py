@@ -1,4 +1,4 @@
-"""The rooms of src/ and of the core: imports go down one list, and no file imports itself through others."""
+"""The modules of src/ and of the core: imports go down one list, and no file imports itself through others."""
 
 import re
 
@@ -7,14 +7,14 @@ import pytest
 from conftest import ROOT
 
 SRC = ROOT / "src"
-# A room may import the rooms after it.
-ROOMS = {
+# A module may import the modules after it.
+MODULES = {
     SRC: [
         "lib", "sequences", "functions", "sno", "seal", "session", "layouts", "ledger", "settings", "error", "postgres",
         "clock",
     ],
     SRC / "core": [
-        "lib", "seal", "sno", "generator", "watermark", "ledger", "id", "words", "lane", "part", "turn", "node", "layout",
+        "lib", "seal", "sno", "generator", "watermark", "ledger", "id", "cursors", "lane", "part", "turn", "node", "layout",
         "error", "code", "key", "sync", "instant",
     ],
 }
@@ -77,16 +77,16 @@ def module(path):
     return parts[:-1] if parts[-1] == "mod" else parts
 
 
-@pytest.fixture(scope="module", params=ROOMS, ids=lambda root: root.name)
+@pytest.fixture(scope="module", params=MODULES, ids=lambda root: root.name)
 def crate(request):
     return Crate(request.param)
 
 
 def test_imports_go_down_the_list(crate):
-    rooms = {(name[0], path[0]) for name, path in crate.arrows if name[0] != path[0]}
-    assert len(rooms) > 10, "the imports were not understood"
-    order = ROOMS[crate.root]
-    assert not [arrow for arrow in sorted(rooms) if order.index(arrow[0]) > order.index(arrow[1])]
+    modules = {(name[0], path[0]) for name, path in crate.arrows if name[0] != path[0]}
+    assert len(modules) > 10, "the imports were not understood"
+    order = MODULES[crate.root]
+    assert not [arrow for arrow in sorted(modules) if order.index(arrow[0]) > order.index(arrow[1])]
 
 
 def test_no_files_import_each_other_in_a_circle(crate):

@@ -1,10 +1,10 @@
-//! Which lines of shared memory have the words of a layout, and what the words say.
+//! Which lines of shared memory have the cursors of a layout, and what the cursors say.
 
 use super::line::{CUSTOM_LINES, Line};
+use crate::cursors::Cursors;
 use crate::ledger::host::Server;
 use crate::ledger::time::shared::Shared;
 use crate::sync::{AtomicU64, Ordering};
-use crate::words::Words;
 use crate::{Lanes, SequenceRule};
 
 /// The lines of a layout on a server.
@@ -14,24 +14,24 @@ pub struct Claim {
     rule: SequenceRule,
 }
 
-/// The words of an era on a server.
+/// The cursors of an era on a server.
 #[derive(Debug)]
-pub struct ServerWords<'a, H> {
+pub struct ServerCursors<'a, H> {
     host: &'a H,
     claim: Claim,
     era: u64,
 }
 
-impl<'a, H: Server> ServerWords<'a, H> {
-    /// The words that a generator of an era uses.
+impl<'a, H: Server> ServerCursors<'a, H> {
+    /// The cursors that a generator of an era uses.
     #[inline]
     pub const fn new(host: &'a H, claim: Claim, era: u64) -> Self {
         Self { host, claim, era }
     }
 
     #[inline]
-    fn word(&self, lane: u64, bit: u64) -> &AtomicU64 {
-        self.host.lines()[self.claim.first + lane as usize].word(self.era, bit)
+    fn cursor(&self, lane: u64, bit: u64) -> &AtomicU64 {
+        self.host.lines()[self.claim.first + lane as usize].cursor(self.era, bit)
     }
 
     fn count(&self) -> &AtomicU64 {
@@ -39,16 +39,16 @@ impl<'a, H: Server> ServerWords<'a, H> {
     }
 }
 
-impl<H: Server> Words for ServerWords<'_, H> {
+impl<H: Server> Cursors for ServerCursors<'_, H> {
     #[inline]
     fn load(&self, lane: u64, bit: u64) -> u64 {
-        self.word(lane, bit).load(Ordering::SeqCst)
+        self.cursor(lane, bit).load(Ordering::SeqCst)
     }
 
     #[inline]
     fn swap(&self, lane: u64, bit: u64, old: u64, new: u64) -> bool {
-        debug_assert!(old < new, "a word only rises");
-        self.word(lane, bit).compare_exchange(old, new, Ordering::SeqCst, Ordering::Relaxed).is_ok()
+        debug_assert!(old < new, "a cursor only rises");
+        self.cursor(lane, bit).compare_exchange(old, new, Ordering::SeqCst, Ordering::Relaxed).is_ok()
     }
 
     fn steps_back(&self) -> u64 {
@@ -71,10 +71,10 @@ impl<H: Server> Words for ServerWords<'_, H> {
     }
 }
 
-/// The layout whose IDs some words count.
+/// The layout whose IDs some cursors count.
 #[derive(Debug, Clone, Copy)]
 pub struct Counted {
-    /// The key of the layout. Layouts with the same bits have the same key, and share their words.
+    /// The key of the layout. Layouts with the same bits have the same key, and share their cursors.
     pub key: u64,
     /// The layout's lanes on this server.
     pub lanes: Lanes,
@@ -136,8 +136,8 @@ pub fn claim(server: &impl Server, counted: &Counted) -> Option<Claim> {
 pub(super) fn last_tick(shared: &Shared, lines: &[Line], key: u64, lanes: &Lanes, era: u64) -> Option<u64> {
     let used = &lines[..shared.lines.load(Ordering::Acquire) as usize];
     let first = starts(used).find(|&at| used[at].key.load(Ordering::Relaxed) == key)?;
-    let words = used.get(first..first + lanes.count as usize)?.iter();
-    let last = words.map(|line| line.word(era, 0).load(Ordering::SeqCst)).max()?;
+    let cursors = used.get(first..first + lanes.count as usize)?.iter();
+    let last = cursors.map(|line| line.cursor(era, 0).load(Ordering::SeqCst)).max()?;
     Some(last.checked_sub(1)? / lanes.size())
 }
 

@@ -1,9 +1,9 @@
 //! Named points at which a test build waits, like PostgreSQL's injection points. Other builds do not have them.
 
-/// Waits while the data directory has a file `flake.stall.NAME`. The process appends its number to the file when it has arrived.
-#[cfg(feature = "stalls")]
-pub fn at(name: &str) {
-    let file = format!("flake.stall.{}", name.replace(' ', "_"));
+/// Waits while the data directory has a file `flake.injection_point.NAME`. The process appends its number to the file when it has arrived.
+#[cfg(feature = "injection_points")]
+pub fn run(name: &str) {
+    let file = format!("flake.injection_point.{}", name.replace(' ', "_"));
     let here = format!("here: {}\n", std::process::id());
     while let Ok(said) = std::fs::read_to_string(&file) {
         if !said.contains(&here) {
@@ -15,6 +15,6 @@ pub fn at(name: &str) {
 }
 
 /// Does nothing.
-#[cfg(not(feature = "stalls"))]
+#[cfg(not(feature = "injection_points"))]
 #[inline]
-pub fn at(_name: &str) {}
+pub fn run(_name: &str) {}

@@ -1,0 +1,70 @@
+"""scripts/qualify runs a part of a release until it has passed, once for each tree of the product."""
+
+import shutil
+import subprocess
+
+import pytest
+
+from conftest import ROOT
+
+COUNT = """#!/bin/sh
+echo run >>runs
+test ! -e broken
+"""
+
+
+@pytest.fixture
+def checkout(tmp_path):
+    for name in ("qualify", "lib.sh"):
+        (tmp_path / "scripts").mkdir(exist_ok=True)
+        shutil.copy(ROOT / "scripts" / name, tmp_path / "scripts" / name)
+    (tmp_path / ".ci").mkdir()
+    (tmp_path / ".ci/run").write_text(COUNT)
+    (tmp_path / ".ci/run").chmod(0o755)
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src/lib.rs").write_text("one")
+    (tmp_path / "README.md").write_text("one")
+    git(tmp_path, "init", "-q")
+    commit(tmp_path)
+    return tmp_path
+
+
+def git(directory, *arguments):
+    who = ["-c", "user.name=flake", "-c", "user.email=flake@localhost", "-c", "commit.gpgsign=false"]
+    subprocess.run(["git", *who, *arguments], cwd=directory, check=True)
+
+
+def commit(directory):
+    git(directory, "add", "README.md", "scripts", "src", ".ci")
+    git(directory, "commit", "-qm", "a change")
+
+
+def runs(directory, status=0):
+    """Runs the part, and returns how often it has run by now."""
+    done = subprocess.run(["scripts/qualify", "ci"], cwd=directory, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    assert done.returncode == status, done.stdout
+    assert ("not yet: .ci/run" in done.stdout) == (status != 0), done.stdout
+    return (directory / "runs").read_text().count("run")
+
+
+def test_a_part_that_has_passed_runs_again_only_for_another_product(checkout):
+    assert [runs(checkout), runs(checkout)] == [1, 1]
+    (checkout / "README.md").write_text("two")
+    commit(checkout)
+    assert runs(checkout) == 1
+    (checkout / "src/lib.rs").write_text("two")
+    commit(checkout)
+    assert runs(checkout) == 2
+
+
+def test_a_part_that_has_failed_runs_again(checkout):
+    (checkout / "broken").touch()
+    assert [runs(checkout, 1), runs(checkout, 1)] == [1, 2]
+    (checkout / "broken").unlink()
+    assert [runs(checkout), runs(checkout)] == [3, 3]
+
+
+def test_what_is_not_committed_is_not_qualified(checkout):
+    (checkout / "src/lib.rs").write_text("two")
+    done = subprocess.run(["scripts/qualify", "ci"], cwd=checkout, stderr=subprocess.PIPE, text=True)
+    assert done.returncode == 1 and "commit what has changed" in done.stderr and not (checkout / "runs").exists()
