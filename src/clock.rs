@@ -7,7 +7,7 @@ pub fn now() -> i64 {
 }
 
 /// The steady clock in microseconds: it is never set, and all processes of the machine share it.
-pub fn steady() -> i64 {
+pub fn monotonic() -> i64 {
     #[cfg(target_os = "linux")]
     let clock = libc::CLOCK_BOOTTIME;
     #[cfg(not(target_os = "linux"))]

@@ -42,7 +42,7 @@ pub extern "C-unwind" fn _PG_init() {
 fn begin() {
     postgres::guard::prepare();
     // If a client has set an invalid value before, this raises a WARNING, after which PostgreSQL would process cancellations.
-    let _held = postgres::interrupts::Held::new();
+    let _held = postgres::interrupts::InterruptHoldoff::new();
     postgres::backtrace::disable();
     settings::define();
     layouts::custom::subscribe();

@@ -45,13 +45,13 @@ pub use id::text::LONGEST_TEXT;
 pub use id::{ContiguousIds, Parts, Run};
 #[doc(hidden)]
 pub use key::sha256;
-pub use lane::{DIVISION, Lanes};
+pub use lane::{DIVISION_VERSION, Lanes};
 pub use layout::builtin::{BUILTIN, built_in, is_always_built_in, unknown_layout};
 pub use layout::definition::{Definition, FieldDefinition, RoleName};
 pub use layout::field::{Field, Reversal, Role};
 pub use layout::text_form::TextForm;
 pub use layout::ticks::Ticks;
-pub use layout::{LONGEST_NAME, Layout, STEP, SequenceRule};
+pub use layout::{LONGEST_NAME, Layout, MAX_STEP_MICROS, SequenceRule};
 pub use node::{MOST_NODES, Node, Numbers, ProcNumber};
 pub use part::{PARTS, Part};
 pub use sno::{Sno, SnoParts, SnoSource};

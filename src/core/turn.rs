@@ -117,7 +117,7 @@ impl Turns {
     }
 
     /// Returns the turns with this number.
-    pub fn numbered(number: i64) -> Self {
+    pub fn from_number(number: i64) -> Self {
         let turn = |number: i64| {
             let number = (number & ((1 << BITS) - 1)) as u32;
             (number >= TURNS).then_some(Turn { timeline: number / TURNS, turn: number % TURNS })

@@ -1,8 +1,8 @@
 //! The SQLSTATE, DETAIL and HINT of the core's errors.
 
 use flake_core::Error as CoreError;
+use flake_core::ledger::durable::record_format::Unreadable::{Damaged, Newer};
 use flake_core::ledger::host::Fault;
-use flake_core::ledger::lasting::record_format::Unreadable::{Damaged, Newer};
 use flake_core::watermark::host::Refusal;
 use pgrx::PgSqlErrorCode::*;
 

@@ -10,7 +10,7 @@ use super::keys::{execute, locked, writer};
 use crate::error::{Error, OrRaise, Undetailed};
 use crate::layouts::{by_name, known};
 use crate::postgres::entry_point::c_symbol;
-use crate::postgres::memory::collected;
+use crate::postgres::memory::collect_or_raise;
 use crate::postgres::role::act_as;
 use crate::postgres::timestamptz::{from_instant, to_text};
 use crate::seal::{self, Key, mapping, option_name};
@@ -161,7 +161,7 @@ fn flake_keys() -> TableIterator<
         });
         rows.collect::<Vec<_>>()
     });
-    TableIterator::new(collected(rows))
+    TableIterator::new(collect_or_raise(rows))
 }
 
 c_symbol!(flake_rotate_key, flake_rotate_key_from, flake_keys);

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use flake_core::instant::BEGINNING;
+use flake_core::instant::MIN_INSTANT;
 use pgrx::datum::{Interval, TimestampWithTimeZone};
 use pgrx::prelude::*;
 
@@ -38,7 +38,7 @@ fn flake_stat() -> TableIterator<
     };
     let count = |counter: &AtomicU64| Some(counter.load(Ordering::Relaxed) as i64);
     // After an acceptance, no time is reserved before the next ID.
-    let known = |instant| (instant > BEGINNING).then(|| from_instant(instant));
+    let known = |instant| (instant > MIN_INSTANT).then(|| from_instant(instant));
     TableIterator::once((
         if now.ledger.is_some() { "open" } else { "unused" },
         now.node.map(|node| node.id() as i32),

@@ -3,7 +3,7 @@
 use std::ops::Deref;
 
 use flake_core::Node;
-use flake_core::ledger::cursors::line::Line;
+use flake_core::ledger::cursors::line::LaneCursors;
 use flake_core::ledger::host::{Change, Host, Page, Server, Timeline, Writer};
 use flake_core::ledger::time::shared::Shared;
 use flake_core::ledger::time::state::State;
@@ -30,7 +30,7 @@ pub struct Backend<S = ()> {
 }
 
 /// This process as the owner of its proc, which only a session has that makes IDs or asks for watermarks.
-pub type Member = Backend<&'static ProcTransactions>;
+pub type ProcBackend = Backend<&'static ProcTransactions>;
 
 impl Backend {
     /// Finds the ledger.
@@ -39,7 +39,7 @@ impl Backend {
     }
 
     /// Finds the memory of this process's proc.
-    pub fn member(self) -> Member {
+    pub fn member(self) -> ProcBackend {
         let Self { memory, node, .. } = self;
         Backend { memory, node, proc: &memory.procs[proc::numbers().0 as usize] }
     }
@@ -64,15 +64,15 @@ impl<S> Server for Backend<S> {
         clock::now()
     }
 
-    fn steady(&self) -> i64 {
-        clock::steady()
+    fn monotonic(&self) -> i64 {
+        clock::monotonic()
     }
 
     fn shared(&self) -> &Shared {
         &self.memory.control.shared
     }
 
-    fn lines(&self) -> &[Line] {
+    fn lines(&self) -> &[LaneCursors] {
         self.memory.lines
     }
 
@@ -129,7 +129,7 @@ impl<S: Copy> Host for Backend<S> {
     }
 }
 
-impl WatermarkHost for Member {
+impl WatermarkHost for ProcBackend {
     fn database(&self) -> u32 {
         recovery::database()
     }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use flake_core::ledger::time::shared::Shared;
 use flake_core::ledger::time::state::State;
 use flake_core::watermark::host::PreparedUse;
-use flake_core::{DIVISION, Node};
+use flake_core::{DIVISION_VERSION, Node};
 
 use super::pages::Pages;
 use crate::clock;
@@ -90,7 +90,7 @@ impl Control {
     /// May raise an error.
     pub fn new() -> Self {
         Self {
-            header: Header { version: VERSION, division: DIVISION, node: AtomicU64::new(0) },
+            header: Header { version: VERSION, division: DIVISION_VERSION, node: AtomicU64::new(0) },
             guarded: Lock::new(c"FlakeLedger", Guarded::default()),
             writer: Lock::new(c"FlakeMark", ()),
             shared: Shared::default(),
@@ -113,10 +113,10 @@ impl Control {
 impl Guarded {
     /// Returns by how many microseconds the clock was set since the last call; 0 if it was not set.
     pub fn clock_step(&mut self) -> i64 {
-        let (now, steady) = (clock::now(), clock::steady());
-        let Some((offset, at)) = self.clock_offset.replace((now - steady, steady)) else { return 0 };
-        let step = now - steady - offset;
+        let (now, monotonic) = (clock::now(), clock::monotonic());
+        let Some((offset, at)) = self.clock_offset.replace((now - monotonic, monotonic)) else { return 0 };
+        let step = now - monotonic - offset;
         // A clock that is slewed, not set, shifts by at most a thousandth of the time that passes.
-        if step.abs() > 250_000 + (steady - at) / 1000 { step } else { 0 }
+        if step.abs() > 250_000 + (monotonic - at) / 1000 { step } else { 0 }
     }
 }

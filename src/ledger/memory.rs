@@ -9,8 +9,8 @@ use std::cell::Cell;
 use std::ffi::CStr;
 use std::ptr::{null_mut, slice_from_raw_parts_mut};
 
-use flake_core::DIVISION;
-use flake_core::ledger::cursors::line::{Line, MOST_LINES};
+use flake_core::DIVISION_VERSION;
+use flake_core::ledger::cursors::line::{LaneCursors, MOST_LINES};
 use flake_core::watermark::ProcTransactions;
 use flake_core::watermark::prepared::Prepared;
 
@@ -25,7 +25,7 @@ const NAME: &CStr = c"flake";
 pub struct Memory {
     pub control: &'static Control,
     /// The cursors of lanes.
-    pub lines: &'static [Line],
+    pub lines: &'static [LaneCursors],
     pub procs: &'static [ProcTransactions],
     prepared: *mut [Prepared],
 }
@@ -76,7 +76,7 @@ pub fn attach() -> Result<&'static Memory, Error> {
     // SAFETY: the memory of every version begins with a header, which does not change.
     let header = unsafe { &*start.cast::<Header>() };
     let found = (header.version, header.division);
-    if found != (VERSION, DIVISION) {
+    if found != (VERSION, DIVISION_VERSION) {
         return Err(Error::not_ready("another version of the flake library is in use")
             .detail(format!(
                 "The server's shared memory has form {} with division {}, and this version has others; together \
@@ -96,17 +96,17 @@ pub fn attach() -> Result<&'static Memory, Error> {
     Ok(memory)
 }
 
-type Parts = (*mut Control, *mut [Line], *mut [ProcTransactions], *mut [Prepared]);
+type Parts = (*mut Control, *mut [LaneCursors], *mut [ProcTransactions], *mut [Prepared]);
 
 /// Returns the parts of the memory, one behind the other. The entries of prepared transactions suffice for all that can be prepared,
 /// one more that each proc is about to prepare, and as many that have ended; one entry is for ended ones that find no place.
 fn parts(start: *mut u8) -> Parts {
-    const { assert!(align_of::<Control>().is_multiple_of(align_of::<Line>())) };
-    const { assert!(align_of::<Line>().is_multiple_of(align_of::<ProcTransactions>())) };
+    const { assert!(align_of::<Control>().is_multiple_of(align_of::<LaneCursors>())) };
+    const { assert!(align_of::<LaneCursors>().is_multiple_of(align_of::<ProcTransactions>())) };
     const { assert!(align_of::<ProcTransactions>().is_multiple_of(align_of::<Prepared>())) };
     let count = proc::count() as usize;
     let control = start.cast::<Control>();
-    let lines = control.wrapping_add(1).cast::<Line>();
+    let lines = control.wrapping_add(1).cast::<LaneCursors>();
     let procs = lines.wrapping_add(MOST_LINES).cast::<ProcTransactions>();
     let prepared = procs.wrapping_add(count).cast::<Prepared>();
     let most_prepared = 2 * prepared::most() + count + 1;

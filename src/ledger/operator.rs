@@ -3,9 +3,9 @@
 
 use std::time::Duration;
 
+use flake_core::ledger::durable::page;
 use flake_core::ledger::host::Server;
-use flake_core::ledger::lasting::page;
-use flake_core::ledger::time::grant::FAR_MICROS;
+use flake_core::ledger::time::grant::MAX_AHEAD_MICROS;
 use flake_core::ledger::time::operator::{self, Acceptance};
 
 use super::backend::Backend;
@@ -42,7 +42,7 @@ pub fn start_above(instant: i64, force: bool) -> Result<i64, Error> {
     recovery::refuse(c"flake_start_above()");
     let mut backend = Backend::new()?;
     let ahead = instant.saturating_sub(backend.time(backend.era(), false));
-    if ahead > FAR_MICROS && !force {
+    if ahead > MAX_AHEAD_MICROS && !force {
         let by = Duration::from_micros(ahead.unsigned_abs());
         return Err(Error::not_ready("ID is too far ahead of the clock")
             .detail(format!(

@@ -6,14 +6,14 @@ use std::cell::Cell;
 use flake_core::ledger::time::begin as beginning;
 use flake_core::watermark::transactions::SessionTransactions;
 
-use super::backend::{Backend, Member};
+use super::backend::{Backend, ProcBackend};
 use crate::error::Error;
 use crate::postgres::transaction::{self, Event};
 
 thread_local! {
     static SESSION: SessionTransactions = const { SessionTransactions::before_joining() };
     /// Set when this session joins the ledger.
-    static OWN: Cell<Option<Member>> = const { Cell::new(None) };
+    static JOINED_BACKEND: Cell<Option<ProcBackend>> = const { Cell::new(None) };
 }
 
 /// Calls `act` with the state of this session's transactions.
@@ -22,20 +22,20 @@ pub fn with_session<R>(act: impl FnOnce(&SessionTransactions) -> R) -> R {
 }
 
 /// Counts this session as a user of the ledger, unless it is counted already.
-pub fn join() -> Result<Member, Error> {
-    if let Some(own) = OWN.get() {
+pub fn join() -> Result<ProcBackend, Error> {
+    if let Some(own) = JOINED_BACKEND.get() {
         return Ok(own);
     }
     let mut own = Backend::new()?.member();
     beginning::join(&mut own)?;
     with_session(|session| session.take_part(&own));
-    OWN.set(Some(own));
+    JOINED_BACKEND.set(Some(own));
     Ok(own)
 }
 
 /// Counts this session no longer, at exit.
 pub fn leave() {
-    if let Some(own) = OWN.get() {
+    if let Some(own) = JOINED_BACKEND.get() {
         beginning::leave(&own);
     }
 }
@@ -49,7 +49,7 @@ pub fn admits(era: u64, now: i64) -> bool {
 
 #[inline(never)]
 fn begin(era: u64, now: i64) -> bool {
-    OWN.get().is_some_and(|own| with_session(|session| session.admit(&own, era, now).is_ok()))
+    JOINED_BACKEND.get().is_some_and(|own| with_session(|session| session.admit(&own, era, now).is_ok()))
 }
 
 /// Lets the current transaction make IDs of ticks that end after `now`, flake's time in an era.
@@ -57,19 +57,19 @@ fn begin(era: u64, now: i64) -> bool {
 /// # Errors
 /// An announced watermark that is later.
 pub fn admit(era: u64, now: i64) -> Result<(), i64> {
-    OWN.get().map_or(Ok(()), |own| with_session(|session| session.admit(&own, era, now)))
+    JOINED_BACKEND.get().map_or(Ok(()), |own| with_session(|session| session.admit(&own, era, now)))
 }
 
 /// Makes the current transaction hold watermarks at an instant or below. If a later watermark may have been announced, it does not, and
 /// returns the latest one that may have been.
-pub fn cover(own: &mut Member, instant: i64) -> Result<Option<i64>, Error> {
+pub fn cover(own: &mut ProcBackend, instant: i64) -> Result<Option<i64>, Error> {
     with_session(|session| session.cover(own, instant))
 }
 
 /// Handles the end of a transaction of this session. Returns whether it has ended and had made IDs.
 #[inline]
 pub fn end_transaction(event: Event) -> bool {
-    let Some(own) = OWN.get() else { return false };
+    let Some(own) = JOINED_BACKEND.get() else { return false };
     with_session(|session| {
         if matches!(event, Event::Left | Event::LeftInPart) {
             session.invalidate_page();

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use flake_core::ledger::cursors::claims::{Quota, quota};
 use flake_core::ledger::cursors::own::OwnIds;
-use flake_core::ledger::lasting::file::newest;
+use flake_core::ledger::durable::file::newest;
 use flake_core::ledger::time::operator::led_to;
 use flake_core::ledger::time::state::Ledger;
 use flake_core::{IdSource, Lanes, Layout, Node};
@@ -38,7 +38,7 @@ pub fn status() -> Option<Status> {
     let control = memory.control;
     let ledger = control.with_state(|state| state.ledger);
     let now = clock::now();
-    let led_to = ledger.map_or(now, |ledger| led_to(&control.shared, &ledger, now, clock::steady()));
+    let led_to = ledger.map_or(now, |ledger| led_to(&control.shared, &ledger, now, clock::monotonic()));
     Some(Status {
         node: control.header.node(),
         ledger,

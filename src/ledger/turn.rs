@@ -1,7 +1,7 @@
 //! The timeline of this server's WAL, and its turn: which part of its node's IDs its sessions make.
 
+use flake_core::ledger::durable::file::newest;
 use flake_core::ledger::host::Timeline;
-use flake_core::ledger::lasting::file::newest;
 use flake_core::ledger::time::begin::turns;
 use flake_core::{Turn, Turns, turn};
 

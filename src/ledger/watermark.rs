@@ -7,13 +7,13 @@ use flake_core::watermark::published;
 use pgrx::PgSqlErrorCode::*;
 use pgrx::check_for_interrupts;
 
-use super::backend::Member;
+use super::backend::ProcBackend;
 use super::mark::page;
 use super::memory::memory;
 use super::session::with_session;
 use crate::error::Error;
-use crate::postgres::memory::{collected, push, with_room};
-use crate::postgres::snapshot::{Latest, QuerySnapshot, of_query};
+use crate::postgres::memory::{collect_or_raise, push, with_room};
+use crate::postgres::snapshot::{LatestSnapshot, QuerySnapshot, of_query};
 use crate::postgres::{proc, recovery, transaction};
 
 /// Returns the snapshot of the query that asks for a watermark.
@@ -47,9 +47,9 @@ pub fn replayed(snapshot: &QuerySnapshot) -> Result<i64, Error> {
 }
 
 /// Publishes the current watermark for standbys, and returns it.
-pub fn publish(mut own: Member) -> Result<i64, Error> {
+pub fn publish(mut own: ProcBackend) -> Result<i64, Error> {
     loop {
-        let _latest = Latest::take();
+        let _latest = LatestSnapshot::take();
         if let Some(watermark) = with_session(|session| published::publish(&mut own, session, &snapshot()?))? {
             return Ok(watermark);
         }
@@ -58,7 +58,7 @@ pub fn publish(mut own: Member) -> Result<i64, Error> {
 }
 
 /// Returns a watermark: neither this query nor a later one can find a new ID below it.
-pub fn watermark(mut own: Member, snapshot: &QuerySnapshot) -> Result<i64, Error> {
+pub fn watermark(mut own: ProcBackend, snapshot: &QuerySnapshot) -> Result<i64, Error> {
     with_session(|session| ask(&mut own, session, snapshot))
 }
 
@@ -115,5 +115,5 @@ pub fn making_ids() -> Vec<MakingIds> {
         database: proc.database(),
         bound: proc.bound(),
     });
-    collected(busy.filter(|one| one.pid != 0 && one.bound != NEVER))
+    collect_or_raise(busy.filter(|one| one.pid != 0 && one.bound != NEVER))
 }

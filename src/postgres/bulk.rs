@@ -18,9 +18,9 @@ use super::nodes::elements;
 
 type Node = *mut pg_sys::Node;
 
-/// Returns whether the call site of a call belongs to such a statement: one of a client, without a cursor. `of_own` says whether the
+/// Returns whether the call site of a call belongs to such a statement: one of a client, without a cursor. `is_own_sequence` says whether the
 /// session makes IDs for a sequence.
-pub fn is_in_bulk(call: Call, of_own: fn(Oid) -> bool) -> bool {
+pub fn is_in_bulk(call: Call, is_own_sequence: fn(Oid) -> bool) -> bool {
     // SAFETY: a call from a query has a call site, in a context that lives; names are C strings or null. The active portal, if there
     // is one, and its statements live as long as it runs.
     unsafe {
@@ -34,7 +34,7 @@ pub fn is_in_bulk(call: Call, of_own: fn(Oid) -> bool) -> bool {
         if context.name.is_null() || !is_of_client {
             return false;
         }
-        let calls = Calls::new(of_own);
+        let calls = Calls::new(is_own_sequence);
         match CStr::from_ptr(context.name).to_bytes() {
             b"COPY" => calls.alone_in_copy(statement.utilityStmt),
             b"ExecutorState" => statement.utilityStmt.is_null() && calls.alone_in_statement(statement),
@@ -46,14 +46,14 @@ pub fn is_in_bulk(call: Call, of_own: fn(Oid) -> bool) -> bool {
 /// The only calls of functions that use a sequence and are harmless.
 struct Calls {
     nextval: Option<Oid>,
-    of_own: fn(Oid) -> bool,
+    is_own_sequence: fn(Oid) -> bool,
 }
 
 impl Calls {
-    fn new(of_own: fn(Oid) -> bool) -> Self {
+    fn new(is_own_sequence: fn(Oid) -> bool) -> Self {
         // SAFETY: it looks the function up in the catalog.
         let nextval = unsafe { in_schema(c"flake_sequences", c"nextval", &[pg_sys::REGCLASSOID]) };
-        Self { nextval, of_own }
+        Self { nextval, is_own_sequence }
     }
 
     unsafe fn alone_in_copy(&self, statement: Node) -> bool {
@@ -112,7 +112,7 @@ impl Calls {
                 && !(1..=row.natts as i16).any(|column| is_domain(pg_sys::get_atttype(table, column)));
             pg_sys::table_close(relation, pg_sys::NoLock as pg_sys::LOCKMODE);
             // An identity column has no default.
-            is_plain && PgList::<()>::from_pg(pg_sys::getOwnedSequences(table)).iter_oid().all(self.of_own)
+            is_plain && PgList::<()>::from_pg(pg_sys::getOwnedSequences(table)).iter_oid().all(self.is_own_sequence)
         }
     }
 
@@ -160,7 +160,7 @@ impl Calls {
             let sequence = argument.cast::<pg_sys::Const>();
             is_a(argument, NodeTag::T_Const)
                 && !(*sequence).constisnull
-                && (self.of_own)(Oid::from((*sequence).constvalue.value() as u32))
+                && (self.is_own_sequence)(Oid::from((*sequence).constvalue.value() as u32))
         }
     }
 }

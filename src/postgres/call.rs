@@ -6,7 +6,7 @@ use std::ptr;
 
 use pgrx::{FromDatum, PgList, is_a, pg_sys, varlena};
 
-use super::guard::entered;
+use super::guard::with_memory_reserve;
 use super::timestamptz::Timestamptz;
 
 unsafe extern "C-unwind" {
@@ -65,7 +65,7 @@ impl Call {
     #[inline(never)]
     pub unsafe fn forward(self, function: Function) -> pg_sys::Datum {
         // SAFETY: as the caller promises.
-        unsafe { entered(|| function(self.0)) }
+        unsafe { with_memory_reserve(|| function(self.0)) }
     }
 
     /// Returns what the call site of the function has cached. A call site is one mention of a function in a query.

@@ -14,7 +14,7 @@ macro_rules! c_symbol {
             #[allow(unsafe_code, reason = "a C symbol")]
             pub unsafe extern "C-unwind" fn $name(call: pgrx::pg_sys::FunctionCallInfo) -> pgrx::pg_sys::Datum {
                 // SAFETY: PostgreSQL makes the call.
-                unsafe { $crate::postgres::guard::entered(|| [<$name _wrapper>](call)) }
+                unsafe { $crate::postgres::guard::with_memory_reserve(|| [<$name _wrapper>](call)) }
             }
         };
     )+ } };

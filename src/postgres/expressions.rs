@@ -131,7 +131,7 @@ pub unsafe fn is_call(expression: *mut pg_sys::Node, (function, column): ColumnC
     unsafe {
         is_a(expression, pg_sys::NodeTag::T_FuncExpr) && {
             let call = &*expression.cast::<pg_sys::FuncExpr>();
-            let key = PgList::<pg_sys::Node>::from_pg(call.args).get_ptr(0).map(|key| bare(key));
+            let key = PgList::<pg_sys::Node>::from_pg(call.args).get_ptr(0).map(|key| strip_conversions(key));
             call.funcid == function
                 && key.is_some_and(|key| {
                     is_a(key, pg_sys::NodeTag::T_Var) && (*key.cast::<pg_sys::Var>()).varattno == column
@@ -144,7 +144,7 @@ pub unsafe fn is_call(expression: *mut pg_sys::Node, (function, column): ColumnC
 /// outer joins and groups, for which see [`is_nulled_apart`]. Nothing here raises an error.
 ///
 /// # Safety The node must be an expression.
-pub unsafe fn bare(mut node: *mut pg_sys::Node) -> *mut pg_sys::Node {
+pub unsafe fn strip_conversions(mut node: *mut pg_sys::Node) -> *mut pg_sys::Node {
     // SAFETY: as the caller promises; the tag of a node tells its type.
     unsafe {
         loop {

@@ -16,7 +16,7 @@ pub fn prepare() {
     let pgrx = panic::take_hook();
     panic::set_hook(Box::new(move |panic| {
         if !IS_READY.swap(true, Relaxed) {
-            memory::is_left();
+            memory::ensure_memory_left();
         }
         pgrx(panic);
     }));
@@ -26,7 +26,7 @@ pub fn prepare() {
 ///
 /// # Safety
 /// Errors jump over the frames of the caller, up to the entry point, so these may hold nothing that must be dropped.
-pub unsafe fn entered<R>(act: impl FnOnce() -> R) -> R {
+pub unsafe fn with_memory_reserve<R>(act: impl FnOnce() -> R) -> R {
     // SAFETY: as the caller promises. After an error, PostgreSQL restores the stack of callbacks.
     unsafe {
         if !memory::is_reserved() {
@@ -43,8 +43,8 @@ pub unsafe fn entered<R>(act: impl FnOnce() -> R) -> R {
 /// Calls a function, and raises its panics as errors.
 ///
 /// # Safety
-/// As for [`entered`].
+/// As for [`with_memory_reserve`].
 pub unsafe fn guarded<R>(act: impl FnOnce() -> R) -> R {
     // SAFETY: as the caller promises.
-    unsafe { entered(|| pgrx_extern_c_guard(act)) }
+    unsafe { with_memory_reserve(|| pgrx_extern_c_guard(act)) }
 }

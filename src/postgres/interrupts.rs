@@ -6,9 +6,9 @@ use core::ffi::{CStr, c_long};
 use pgrx::{check_for_interrupts, pg_sys};
 
 /// Postpones cancellations until it is dropped. PostgreSQL processes them at the next point.
-pub struct Held(());
+pub struct InterruptHoldoff(());
 
-impl Held {
+impl InterruptHoldoff {
     pub fn new() -> Self {
         // SAFETY: a counter of this process.
         unsafe { pg_sys::InterruptHoldoffCount += 1 };
@@ -16,7 +16,7 @@ impl Held {
     }
 }
 
-impl Drop for Held {
+impl Drop for InterruptHoldoff {
     fn drop(&mut self) {
         // PostgreSQL resets the counter to 0 when it raises an error.
         // SAFETY: a counter of this process.

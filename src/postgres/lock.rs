@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use pgrx::pg_sys;
 
-use super::interrupts::{self, Held};
+use super::interrupts::{self, InterruptHoldoff};
 
 /// How often a session tries to take a lock before it sleeps. Most locks are held briefly.
 const MAX_SPINS: usize = 100;
@@ -35,7 +35,7 @@ pub struct Lock<T> {
 unsafe impl<T: Send> Sync for Lock<T> {}
 
 /// Holds the lock until it is dropped. In the meantime, interrupts are held, and nothing may raise an error of PostgreSQL.
-pub struct Guard<'a, T>(&'a Lock<T>, Held);
+pub struct Guard<'a, T>(&'a Lock<T>, InterruptHoldoff);
 
 impl<T> Lock<T> {
     /// pg_stat_activity shows `name` for sessions that wait, since version 17. This may raise an error.
@@ -55,7 +55,7 @@ impl<T> Lock<T> {
     /// Takes the lock if it is free.
     pub fn try_lock(&self) -> Option<Guard<'_, T>> {
         let taken = self.state.compare_exchange(FREE, TAKEN, Ordering::Acquire, Ordering::Relaxed);
-        taken.ok().map(|_| Guard(self, Held::new()))
+        taken.ok().map(|_| Guard(self, InterruptHoldoff::new()))
     }
 
     /// Takes the lock. The wait can be canceled, with PostgreSQL's error, unless the session holds interrupts, as it does when it
@@ -76,7 +76,7 @@ impl<T> Lock<T> {
             }
             pg_sys::ConditionVariableCancelSleep();
         }
-        Guard(self, Held::new())
+        Guard(self, InterruptHoldoff::new())
     }
 }
 

@@ -45,7 +45,7 @@ unsafe extern "C-unwind" fn at_error(catcher: *mut c_void) {
         if pg_sys::PG_exception_stack.cast() == catcher || MESSAGES.contains(&(geterrcode() & CLASS)) {
             return;
         }
-        if !memory::is_left() {
+        if !memory::ensure_memory_left() {
             memory::refuse_call(PgLogLevel::FATAL);
         }
         if !pg_sys::CurTransactionContext.is_null() {

@@ -19,9 +19,9 @@ use std::sync::atomic::{AtomicPtr, Ordering::Relaxed};
 use pgrx::{PgLogLevel, PgSqlErrorCode, ereport};
 
 /// The bytes of the reserve. Nobody writes there, so they are no more than addresses.
-const RESERVE: usize = 2 << 20;
+const RESERVE_BYTES: usize = 2 << 20;
 /// How much memory has to be left for what must not fail. A memory context of PostgreSQL that has grown asks for a block of 1 MB.
-const NEEDED: usize = (1 << 20) + (1 << 16);
+const MIN_FREE_BYTES: usize = (1 << 20) + (1 << 16);
 
 const MESSAGE: &CStr = c"out of memory";
 const DETAIL: &CStr = c"The system refuses memory to this session.";
@@ -39,17 +39,17 @@ struct Allocator;
 unsafe impl GlobalAlloc for Allocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         // SAFETY: as the caller promises.
-        insisting(|| unsafe { System.alloc(layout) })
+        retry_without_reserve(|| unsafe { System.alloc(layout) })
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         // SAFETY: as the caller promises.
-        insisting(|| unsafe { System.alloc_zeroed(layout) })
+        retry_without_reserve(|| unsafe { System.alloc_zeroed(layout) })
     }
 
     unsafe fn realloc(&self, memory: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         // SAFETY: as the caller promises. If the system refuses more, the memory stays as it is.
-        insisting(|| unsafe { System.realloc(memory, layout, size) })
+        retry_without_reserve(|| unsafe { System.realloc(memory, layout, size) })
     }
 
     unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
@@ -59,7 +59,7 @@ unsafe impl GlobalAlloc for Allocator {
 }
 
 #[inline]
-fn insisting(allocate: impl Fn() -> *mut u8) -> *mut u8 {
+fn retry_without_reserve(allocate: impl Fn() -> *mut u8) -> *mut u8 {
     let memory = allocate();
     if memory.is_null() && give_up() { allocate() } else { memory }
 }
@@ -82,21 +82,21 @@ pub fn is_reserved() -> bool {
 #[cold]
 fn take() -> bool {
     // SAFETY: nobody uses the memory.
-    HELD.store(unsafe { libc::malloc(RESERVE) }, Relaxed);
+    HELD.store(unsafe { libc::malloc(RESERVE_BYTES) }, Relaxed);
     !HELD.load(Relaxed).is_null()
 }
 
 /// Makes sure that memory is left for what must not fail, if necessary by giving up the reserve. Returns whether it is.
-pub fn is_left() -> bool {
-    let is_left = || {
+pub fn ensure_memory_left() -> bool {
+    let ensure_memory_left = || {
         // SAFETY: nobody uses the memory, which the compiler does not know.
         unsafe {
-            let memory = black_box(libc::malloc(NEEDED));
+            let memory = black_box(libc::malloc(MIN_FREE_BYTES));
             libc::free(memory);
             !memory.is_null()
         }
     };
-    is_left() || give_up() && is_left()
+    ensure_memory_left() || give_up() && ensure_memory_left()
 }
 
 /// Raises an error if this session has no reserve. No lock may be held, here and below.
@@ -129,7 +129,7 @@ pub fn push<T>(values: &mut Vec<T>, value: T) {
 }
 
 /// Collects values whose number somebody else chooses.
-pub fn collected<T>(values: impl IntoIterator<Item = T>) -> Vec<T> {
+pub fn collect_or_raise<T>(values: impl IntoIterator<Item = T>) -> Vec<T> {
     let mut all = Vec::new();
     values.into_iter().for_each(|value| push(&mut all, value));
     all

@@ -13,7 +13,7 @@ use std::ptr;
 
 use pgrx::{FromDatum, PgList, pg_sys};
 
-use super::memory::{collected, granted};
+use super::memory::{collect_or_raise, granted};
 
 /// How many rows are fetched at a time.
 const CHUNK: c_long = 1000;
@@ -172,6 +172,6 @@ unsafe fn rows<const N: usize>() -> Vec<Row<N>> {
                 (!is_null).then_some(value)
             })
         };
-        collected((0..table.numvals as usize).map(row))
+        collect_or_raise((0..table.numvals as usize).map(row))
     }
 }

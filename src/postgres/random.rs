@@ -15,7 +15,7 @@ where
 {
     static IS_READY: AtomicBool = AtomicBool::new(false);
     if !IS_READY.load(Relaxed) {
-        memory::is_left();
+        memory::ensure_memory_left();
         IS_READY.store(true, Relaxed);
     }
     rand::random()

@@ -8,7 +8,7 @@ use pgrx::{PgList, pg_sys};
 
 use super::catalog::btree_family;
 use super::memory::with_room;
-use super::snapshot::Latest;
+use super::snapshot::LatestSnapshot;
 use super::stored_trees::{Content, content};
 
 /// Returns the relation whose row type this is, or None if it is another type.
@@ -216,7 +216,7 @@ pub fn greatest_values(
             unsafe {
                 let (mut key, from) = (pg_sys::ScanKeyData::default(), pg_sys::BTGreaterEqualStrategyNumber);
                 pg_sys::ScanKeyInit(&raw mut key, column, from as u16, pg_sys::F_INT8GE.into(), bound.into());
-                let _latest = Latest::take();
+                let _latest = LatestSnapshot::take();
                 let is_descending = *(*index).rd_indoption & pg_sys::INDOPTION_DESC as i16 != 0;
                 let scan =
                     pg_sys::systable_beginscan_ordered(table, index, pg_sys::GetActiveSnapshot(), 1, &raw mut key);

@@ -4,7 +4,7 @@
 
 use pgrx::{PgList, pg_sys};
 
-use super::expressions::{ColumnCall, bare, is_call};
+use super::expressions::{ColumnCall, is_call, strip_conversions};
 
 /// Returns whether a column of an index or of the partition key is such a call. An index with the call inside a larger expression,
 /// or in its condition, does not serve a filter by the call.
@@ -39,7 +39,9 @@ unsafe fn indexed(index: pg_sys::Oid, call: ColumnCall) -> bool {
 /// Returns whether any column that is an expression is such a call.
 unsafe fn has_column(expressions: *mut pg_sys::List, call: ColumnCall) -> bool {
     // SAFETY: these are expressions of the relation.
-    unsafe { PgList::<pg_sys::Node>::from_pg(expressions).iter_ptr().any(|column| is_call(bare(column), call)) }
+    unsafe {
+        PgList::<pg_sys::Node>::from_pg(expressions).iter_ptr().any(|column| is_call(strip_conversions(column), call))
+    }
 }
 
 /// Returns whether a relation, or a partition of it, is on another server.

@@ -3,7 +3,7 @@
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::{PgLogLevel, PgSqlErrorCode, function_name};
 
-use super::interrupts::Held;
+use super::interrupts::InterruptHoldoff;
 
 /// Sends a WARNING to the client.
 pub fn warning(message: String, detail: Option<&str>, hint: &str) {
@@ -28,6 +28,6 @@ pub fn log(message: String) {
 
 /// After each message PostgreSQL processes cancellations, so they are held: callers may have borrowed the session's generators.
 fn send(report: ErrorReport, level: PgLogLevel) {
-    let _held = Held::new();
+    let _held = InterruptHoldoff::new();
     report.report(level);
 }

@@ -51,9 +51,9 @@ impl QuerySnapshot {
 }
 
 /// A snapshot taken now, which is active until this is dropped.
-pub struct Latest;
+pub struct LatestSnapshot;
 
-impl Latest {
+impl LatestSnapshot {
     /// Takes the snapshot.
     pub fn take() -> Self {
         // SAFETY: this is a transaction. The snapshot is popped again, by this code or after an error by PostgreSQL.
@@ -62,7 +62,7 @@ impl Latest {
     }
 }
 
-impl Drop for Latest {
+impl Drop for LatestSnapshot {
     fn drop(&mut self) {
         if !std::thread::panicking() {
             // SAFETY: everything that was pushed after it was popped.

@@ -7,7 +7,7 @@ use std::ptr;
 
 use pgrx::{PgSqlErrorCode, PgTryBuilder, is_a, pg_sys, varlena};
 
-use super::expressions::{Walker, bare, expression_tree_walker};
+use super::expressions::{Walker, expression_tree_walker, strip_conversions};
 use super::memory;
 use super::nodes::elements;
 
@@ -166,7 +166,7 @@ impl Walk {
     unsafe fn argument(&self, node: *mut pg_sys::Node) -> Argument {
         // SAFETY: it is an expression; the tag of a node tells its type.
         unsafe {
-            let node = bare(node);
+            let node = strip_conversions(node);
             if is_a(node, pg_sys::NodeTag::T_Var) {
                 return self.column(&*node.cast()).map_or(Argument::Other, Argument::Column);
             }

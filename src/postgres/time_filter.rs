@@ -7,7 +7,7 @@ use pgrx::{PgList, is_a, pg_sys};
 
 use super::call::{Argument, Function, Text};
 use super::catalog::btree_family;
-use super::expressions::{bare, contains_call, is_cheap, is_estimated_in_parts, is_nulled_apart};
+use super::expressions::{contains_call, is_cheap, is_estimated_in_parts, is_nulled_apart, strip_conversions};
 use super::relation_uses::is_used;
 
 /// A function that returns the time of its first argument, a key.
@@ -77,7 +77,7 @@ impl TimeOf<'_> {
     unsafe fn read(node: *mut pg_sys::Node) -> Option<Self> {
         // SAFETY: the tag of a node tells its type.
         unsafe {
-            let node = bare(node);
+            let node = strip_conversions(node);
             if is_a(node, pg_sys::NodeTag::T_FuncExpr) {
                 let call = &*node.cast::<pg_sys::FuncExpr>();
                 return (call.funcresulttype == pg_sys::TIMESTAMPTZOID).then_some(Self { call, condition: None });
@@ -139,7 +139,7 @@ impl<'a> Relation<'a> {
             });
             let constants = constants.collect::<Option<Vec<_>>>()?;
             let contiguous = (function.contiguous)(constants.first().map(|&constant| Text::from_datum(constant)))?;
-            let key = bare(arguments.get_ptr(0)?).cast();
+            let key = strip_conversions(arguments.get_ptr(0)?).cast();
             let TimeOf { call, condition } = time;
             Some(Filter { call, condition, key, more, contiguous, strategy, instant, instant_type })
         }
@@ -149,7 +149,9 @@ impl<'a> Relation<'a> {
     unsafe fn is_own(&self, time: &TimeOf<'_>) -> bool {
         // SAFETY: the tag of a node tells its type.
         unsafe {
-            let Some(key) = PgList::<pg_sys::Node>::from_pg(time.call.args).get_ptr(0).map(|key| bare(key)) else {
+            let Some(key) =
+                PgList::<pg_sys::Node>::from_pg(time.call.args).get_ptr(0).map(|key| strip_conversions(key))
+            else {
                 return false;
             };
             let var = key.cast::<pg_sys::Var>();

@@ -8,7 +8,7 @@ use pgrx::pg_sys::Oid;
 
 use crate::error::{Error, listed};
 use crate::layouts::{catalog, known};
-use crate::postgres::memory::collected;
+use crate::postgres::memory::collect_or_raise;
 use crate::postgres::sequence::{self, Parameters};
 
 /// Returns the code of the layout by which a sequence was adopted, if it was.
@@ -55,7 +55,7 @@ pub fn layout(sequence: Oid, code: i64) -> Result<&'static Layout, Error> {
             .hint("Create the custom layout by which the sequence was adopted, under its old name."));
     };
     if !others.is_empty() {
-        let names = collected(others.iter().chain([first]).map(|layout| layout.name().to_owned()));
+        let names = collect_or_raise(others.iter().chain([first]).map(|layout| layout.name().to_owned()));
         return Err(Error::not_ready(format!("layout of sequence \"{}\" is ambiguous", sequence::name(sequence)))
             .detail(format!("These layouts have code {code}: {}.", listed(names.iter(), "others")))
             .hint("Drop all of them but one."));

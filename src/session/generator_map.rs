@@ -12,12 +12,12 @@ pub struct GeneratorMap<G> {
     entries: Vec<(u64, G)>,
     indexes: BTreeMap<u64, usize>,
     /// The index of the hot one that gives up its place next.
-    next_to_leave: usize,
+    next_victim: usize,
 }
 
 impl<G> GeneratorMap<G> {
     pub const fn new() -> Self {
-        Self { entries: Vec::new(), indexes: BTreeMap::new(), next_to_leave: 0 }
+        Self { entries: Vec::new(), indexes: BTreeMap::new(), next_victim: 0 }
     }
 
     #[inline]
@@ -49,8 +49,8 @@ impl<G> GeneratorMap<G> {
     pub fn heat(&mut self, key: u64) -> Option<&mut G> {
         let mut index = *self.indexes.get(&key)?;
         if index >= HOT {
-            let hot = self.next_to_leave;
-            self.next_to_leave = (hot + 1) % HOT;
+            let hot = self.next_victim;
+            self.next_victim = (hot + 1) % HOT;
             self.entries.swap(index, hot);
             self.indexes.insert(self.entries[index].0, index);
             self.indexes.insert(key, hot);

@@ -6,7 +6,7 @@ use flake_core::ledger::cursors::claims::{Quota, quota};
 use flake_core::ledger::cursors::line::CUSTOM_LINES;
 use flake_core::ledger::host::Server;
 use flake_core::ledger::time::begin::parts;
-use flake_core::ledger::time::grant::FAR_MICROS;
+use flake_core::ledger::time::grant::MAX_AHEAD_MICROS;
 use flake_core::{Answer, IdSource, Place, ProcNumber, Reason, Resumable, lanes_of};
 use pgrx::PgSqlErrorCode::*;
 
@@ -15,7 +15,7 @@ use super::tick_clock::TickClock;
 use super::wait::Wait;
 use crate::clock;
 use crate::error::Error;
-use crate::ledger::{self, Member};
+use crate::ledger::{self, ProcBackend};
 use crate::postgres::timestamptz::to_text;
 use crate::postgres::transaction::is_in_worker;
 use crate::postgres::{proc, recovery};
@@ -24,13 +24,13 @@ use crate::postgres::{proc, recovery};
 pub struct SessionGenerator<S: IdSource> {
     resumable: Resumable<S>,
     delays: Delays,
-    own: Member,
+    own: ProcBackend,
     clock: TickClock,
 }
 
 impl<S: IdSource> SessionGenerator<S> {
     /// Creates a generator. `join` makes the session a user of the ledger.
-    pub fn new(source: S, join: impl FnOnce() -> Result<Member, Error>) -> Result<Self, Error> {
+    pub fn new(source: S, join: impl FnOnce() -> Result<ProcBackend, Error>) -> Result<Self, Error> {
         if is_in_worker() {
             return Err(Error::of(ERRCODE_INVALID_TRANSACTION_STATE, "cannot make IDs in a parallel worker")
                 .detail("A worker ends before its transaction does, so watermarks would not wait for the worker's IDs.")
@@ -131,7 +131,7 @@ impl<S: IdSource> SessionGenerator<S> {
         // While IDs lead the clock, flake's time passes at half its speed.
         let ahead = until.saturating_sub(time).max(0);
         let remaining = ahead.saturating_mul(2).min(until.saturating_sub(clock).max(0));
-        if reason == Reason::NextTick && remaining > FAR_MICROS {
+        if reason == Reason::NextTick && remaining > MAX_AHEAD_MICROS {
             let (layout, left) = (self.source().name(), Duration::from_micros(remaining.unsigned_abs()));
             return Err(Error::not_ready(format!("next tick of layout \"{layout}\" is too far away"))
                 .detail(format!(

@@ -14,10 +14,10 @@ use std::time::Duration;
 
 use flake_core::IdSource;
 use flake_core::ledger::host::Server;
-use flake_core::ledger::time::grant::FAR_MICROS;
+use flake_core::ledger::time::grant::MAX_AHEAD_MICROS;
 use pgrx::PgSqlErrorCode::*;
 
-use self::stores::{In, forget_readings, join, with_generator};
+use self::stores::{StoreKey, forget_readings, join, with_generator};
 use self::wait::Wait;
 use crate::error::{Error, listed};
 use crate::ledger;
@@ -28,7 +28,7 @@ use crate::postgres::{recovery, report};
 
 /// Makes an ID. If necessary, waits for the next tick.
 #[cold]
-pub fn next_id<S: IdSource>(store: In<S>, source: S, argument: S::Argument) -> Result<S::Id, Error> {
+pub fn next_id<S: IdSource>(store: StoreKey<S>, source: S, argument: S::Argument) -> Result<S::Id, Error> {
     let mut wait = Wait::default();
     loop {
         // Another session can lock the page for long. No generator is borrowed while this one waits for the lock.
@@ -72,7 +72,7 @@ pub fn cover(id: impl Display, tick: Range<i64>) -> Result<(), Error> {
     }
     let mut own = join()?;
     let ahead = tick.start.saturating_sub(own.time(own.era(), false));
-    if ahead > FAR_MICROS {
+    if ahead > MAX_AHEAD_MICROS {
         let by = Duration::from_micros(ahead.unsigned_abs());
         return Err(Error::not_ready("ID is too far ahead of the clock")
             .detail(format!(

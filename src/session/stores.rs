@@ -14,7 +14,7 @@ use super::generator_map::GeneratorMap;
 use super::generators::SessionGenerator;
 use super::layout_source::LayoutSource;
 use crate::error::{Error, OrRaise};
-use crate::ledger::{self, Member};
+use crate::ledger::{self, ProcBackend};
 use crate::postgres::memory;
 use crate::postgres::recovery;
 use crate::postgres::transaction::{self, Event};
@@ -28,7 +28,7 @@ pub struct Store<S: IdSource> {
 }
 
 /// Where a store is.
-pub type In<S> = &'static LocalKey<Store<S>>;
+pub type StoreKey<S> = &'static LocalKey<Store<S>>;
 
 thread_local! {
     pub static LAYOUTS: Store<LayoutSource> = const { Store::new(c"flake_next()") };
@@ -49,7 +49,7 @@ impl<S: IdSource> Store<S> {
     }
 
     /// Makes all generators look at the page before their next ID.
-    fn doubt_pages(&self) {
+    fn invalidate_pages(&self) {
         if let Ok(mut generators) = self.generators.try_borrow_mut() {
             generators.all_mut().for_each(SessionGenerator::invalidate_page);
         }
@@ -64,7 +64,11 @@ impl<S: IdSource> Store<S> {
 }
 
 /// Calls `act` with this session's generator for a source, which is created if it does not exist.
-pub fn with_generator<S: IdSource, R>(store: In<S>, source: S, act: impl FnOnce(&mut SessionGenerator<S>) -> R) -> R {
+pub fn with_generator<S: IdSource, R>(
+    store: StoreKey<S>,
+    source: S,
+    act: impl FnOnce(&mut SessionGenerator<S>) -> R,
+) -> R {
     store.with(|Store { function, generators }| {
         recovery::refuse(function);
         let key = source.key();
@@ -84,7 +88,7 @@ pub fn with_generator<S: IdSource, R>(store: In<S>, source: S, act: impl FnOnce(
 /// Calls `act` with the generator of the wanted source, if it is hot and not in use.
 #[inline]
 pub fn find<S: IdSource, R>(
-    store: In<S>,
+    store: StoreKey<S>,
     is_wanted: impl Fn(&S) -> bool,
     act: impl FnOnce(&mut SessionGenerator<S>) -> Option<R>,
 ) -> Option<R> {
@@ -95,7 +99,7 @@ pub fn find<S: IdSource, R>(
 }
 
 /// Calls `act` with each of this session's generators for sources of one type.
-pub fn each<S: IdSource, R>(store: In<S>, act: impl FnMut(&SessionGenerator<S>) -> R) -> Vec<R> {
+pub fn each<S: IdSource, R>(store: StoreKey<S>, act: impl FnMut(&SessionGenerator<S>) -> R) -> Vec<R> {
     store.with(|store| store.generators.borrow().all().map(act).collect())
 }
 
@@ -107,8 +111,8 @@ pub fn subscribe() {
             forget_readings();
         }
         if matches!(event, Event::Left | Event::LeftInPart) {
-            LAYOUTS.with(Store::doubt_pages);
-            SNOS.with(Store::doubt_pages);
+            LAYOUTS.with(Store::invalidate_pages);
+            SNOS.with(Store::invalidate_pages);
         }
     });
 }
@@ -120,7 +124,7 @@ pub fn forget_readings() {
 }
 
 /// Makes this session a user of the ledger, until it exits.
-pub fn join() -> Result<Member, Error> {
+pub fn join() -> Result<ProcBackend, Error> {
     #[pg_guard]
     unsafe extern "C-unwind" fn at_exit(_code: i32, _argument: pg_sys::Datum) {
         // The cursors of their lanes say how far the generators got; here they only report their counts.

@@ -17,9 +17,9 @@ const MIN_RATE: u64 = 500;
 /// Counts per microsecond of a typical processor. Only the order of IDs of different sessions depends on it.
 const USUAL_RATE: u64 = 3000;
 /// For how many microseconds a reading is used at most.
-const MAX_AGE: u64 = 1000;
+const MAX_READING_AGE_MICROS: u64 = 1000;
 /// After this many microseconds, a session checks again whether the operating system uses the counter.
-const CHECK_AFTER: u64 = 2_000_000;
+const RECHECK_MICROS: u64 = 2_000_000;
 
 /// Whether the counter is reliable, and when that was checked.
 static RELIABLE: AtomicBool = AtomicBool::new(false);
@@ -30,14 +30,14 @@ static CHECKED: AtomicI64 = AtomicI64::new(i64::MIN);
 pub struct TickClock {
     now: i64,
     read_at: u64,
-    good_for: u64,
+    valid_counts: u64,
 }
 
 impl TickClock {
     /// Returns an instant in the current tick, perhaps a little in the past, or None if the clock must be read.
     #[inline]
     pub fn known(&self) -> Option<i64> {
-        (count().wrapping_sub(self.read_at) < self.good_for).then_some(self.now)
+        (count().wrapping_sub(self.read_at) < self.valid_counts).then_some(self.now)
     }
 
     /// Reads flake's time by `time`. The reading is used for this call only, unless [`Self::keep`] is called.
@@ -46,21 +46,21 @@ impl TickClock {
         // The counter is read before the clock, so that the time in between counts as passed.
         self.read_at = count();
         self.now = time();
-        self.good_for = 0;
+        self.valid_counts = 0;
         self.now
     }
 
     /// Forgets the last reading, because it must not be used in another transaction.
     pub const fn forget(&mut self) {
-        self.good_for = 0;
+        self.valid_counts = 0;
     }
 
     /// Keeps the last reading for as long as the generator's tick and step last after it.
     pub fn keep(&mut self, Remaining { of_tick, of_step }: Remaining) {
         // The reading is rounded down to a microsecond.
-        let in_tick = of_tick.saturating_sub(1).min(MAX_AGE) * MIN_RATE;
-        let in_step = of_step.min(MAX_AGE) * USUAL_RATE;
-        self.good_for = if is_reliable(self.now) { in_tick.min(in_step) } else { 0 };
+        let in_tick = of_tick.saturating_sub(1).min(MAX_READING_AGE_MICROS) * MIN_RATE;
+        let in_step = of_step.min(MAX_READING_AGE_MICROS) * USUAL_RATE;
+        self.valid_counts = if is_reliable(self.now) { in_tick.min(in_step) } else { 0 };
     }
 }
 
@@ -75,7 +75,7 @@ fn is_reliable(now: i64) -> bool {
 }
 
 fn is_due(checked: &AtomicI64, now: i64) -> bool {
-    now.wrapping_sub(checked.load(Ordering::Relaxed)) as u64 > CHECK_AFTER
+    now.wrapping_sub(checked.load(Ordering::Relaxed)) as u64 > RECHECK_MICROS
 }
 
 /// Reads the current clock source, unless another session has just done so.

@@ -29,10 +29,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     // The threads share the cursors, so no ID is made twice. Each begins with another lane, so they seldom meet.
     let cursors = &OwnCursors::new(&lanes, layout.rule);
     // An earlier process may have made IDs up to the current millisecond.
-    let free_from = now() + 1000;
+    let min_tick_start = now() + 1000;
     let ids = thread::scope(|scope| {
         let begin = |number: u64| {
-            let generator = Generator::start(layout, &lanes, number % lanes.count, free_from);
+            let generator = Generator::start(layout, &lanes, number % lanes.count, min_tick_start);
             scope.spawn(move || make(generator, cursors))
         };
         let threads: Vec<_> = (0..4).map(begin).collect();

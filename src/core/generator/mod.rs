@@ -16,10 +16,10 @@ mod taking;
 
 use self::block::Block;
 use self::source::IdSource;
-use self::taking::{Stop, Taking, Tick};
+use self::taking::{BlockTaker, Stop, Tick};
 use crate::Lanes;
 use crate::cursors::Cursors;
-use crate::instant::BEGINNING;
+use crate::instant::MIN_INSTANT;
 use crate::layout::ticks::Ticks;
 
 /// A generator's answer to an instant.
@@ -83,31 +83,31 @@ pub struct Generator<S: IdSource> {
     tick: u64,
     time_bits: u64,
     block: Block,
-    taking: Taking,
+    taking: BlockTaker,
     issued: u64,
     /// How many IDs had been issued when the tick began.
     issued_before: u64,
     ticks: Ticks,
     /// No tick is used that begins before this instant.
-    free_from: i64,
+    min_tick_start: i64,
     /// How often snos had gone back in time when the tick began. The last bit is the tick-tock bit.
     steps_back: u64,
 }
 
 impl<S: IdSource> Generator<S> {
-    /// Creates a generator whose own lane has the number `lane`, and which uses no tick that begins before the instant `free_from`.
-    pub fn start(source: S, lanes: &Lanes, lane: u64, free_from: i64) -> Self {
+    /// Creates a generator whose own lane has the number `lane`, and which uses no tick that begins before the instant `min_tick_start`.
+    pub fn start(source: S, lanes: &Lanes, lane: u64, min_tick_start: i64) -> Self {
         Self {
             source,
-            start: BEGINNING,
+            start: MIN_INSTANT,
             tick: 0,
             time_bits: 0,
             block: Block::default(),
-            taking: Taking::new(lanes, source.path(lanes), lane),
+            taking: BlockTaker::new(lanes, source.path(lanes), lane),
             issued: 0,
             issued_before: 0,
             ticks: source.ticks(),
-            free_from,
+            min_tick_start,
             steps_back: 0,
         }
     }
@@ -201,7 +201,7 @@ impl<S: IdSource> Generator<S> {
     fn take(&mut self, now: i64, cursors: &impl Cursors) -> Result<(), Answer<S::Id>> {
         let length = self.ticks.length;
         let steps_back = if self.source.goes_back() { cursors.steps_back() } else { 0 };
-        let is_another = self.start == BEGINNING || steps_back != self.steps_back;
+        let is_another = self.start == MIN_INSTANT || steps_back != self.steps_back;
         if is_another || now.wrapping_sub(self.start) as u64 >= length as u64 {
             self.enter_tick(now, steps_back)?;
         }
@@ -217,7 +217,7 @@ impl<S: IdSource> Generator<S> {
             Stop::Behind { tick, into } => Answer::Behind { until: self.ticks.start_of(tick) + into as i64 },
             Stop::Dropped => Answer::Dropped,
         })?;
-        debug_assert!(self.start >= self.free_from, "no ID is made in a tick that began before the floor");
+        debug_assert!(self.start >= self.min_tick_start, "no ID is made in a tick that began before the floor");
         Ok(())
     }
 
@@ -229,8 +229,8 @@ impl<S: IdSource> Generator<S> {
         // Time before the epoch counts as the first tick.
         let tick = self.ticks.clamped(now);
         let start = self.ticks.start_of(tick);
-        if start < self.free_from {
-            let first = self.ticks.since(self.free_from).ok_or(Answer::Exhausted)?;
+        if start < self.min_tick_start {
+            let first = self.ticks.since(self.min_tick_start).ok_or(Answer::Exhausted)?;
             return Err(Answer::Closed { until: self.ticks.start_of(first) });
         }
         if start < self.start && steps_back == self.steps_back {

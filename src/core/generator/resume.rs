@@ -2,10 +2,10 @@
 
 use super::source::IdSource;
 use super::{Answer, Generator};
-use crate::ledger::cursors::claims::{self, BUILT_IN, Claim, Counted, ServerCursors};
+use crate::ledger::cursors::claims::{self, BUILT_IN, Claim, ClaimRequest, ServerCursors};
+use crate::ledger::durable::page::ensure_page_current;
 use crate::ledger::host::{Fault, Host, Server};
-use crate::ledger::lasting::page::confirm;
-use crate::ledger::time::grant::{Beginning, Grant, begin, grant};
+use crate::ledger::time::grant::{GeneratorStart, Grant, begin, grant};
 use crate::ledger::time::lead::lead;
 use crate::ledger::time::shared::generation_of;
 use crate::{Error, Lanes, Part};
@@ -25,7 +25,7 @@ pub struct Resumable<S: IdSource> {
     /// In this era, no ID is made in a tick that begins before this instant.
     floor: i64,
     /// The era whose time is known to be in the page of the session's database; [`NO_ERA`] if that may have been rolled back.
-    page_of: u64,
+    page_era: u64,
     /// In this era, IDs of instants before this one may be made.
     limit: i64,
     issued_before: u64,
@@ -61,7 +61,7 @@ impl Place {
     ) -> Option<Self> {
         debug_assert_eq!(lanes[0].count, lanes[1].count, "the generations have lines in common");
         let database = if source.is_built_in() { BUILT_IN } else { database };
-        let counted = Counted { key: source.cursors(), lanes: lanes[0], rule: source.rule(), database };
+        let counted = ClaimRequest { key: source.cursors(), lanes: lanes[0], rule: source.rule(), database };
         Some(Self { lanes, lane, claim: claims::claim(server, &counted)? })
     }
 }
@@ -69,16 +69,16 @@ impl Place {
 impl<S: IdSource> Resumable<S> {
     /// Begins above the floor.
     pub fn begin<H: Host>(host: &mut H, source: S, place: &Place) -> Result<Self, H::Error> {
-        let Beginning { era, floor, limit } = begin(host)?;
+        let GeneratorStart { era, floor, limit } = begin(host)?;
         let generator = Generator::start(source, &place.lanes[generation_of(era)], place.lane, floor);
-        Ok(Self { generator, place: *place, era, floor, page_of: era, limit, issued_before: 0 })
+        Ok(Self { generator, place: *place, era, floor, page_era: era, limit, issued_before: 0 })
     }
 
     /// Begins again in a new era, or makes sure that the page has the time of this one.
     fn begin_again<H: Host>(&mut self, host: &mut H, era: u64) -> Result<(), H::Error> {
         if self.era == era {
-            confirm(host)?;
-            self.page_of = era;
+            ensure_page_current(host)?;
+            self.page_era = era;
             return Ok(());
         }
         let issued_before = self.issued();
@@ -90,13 +90,13 @@ impl<S: IdSource> Resumable<S> {
     /// Makes the generator look at the page before its next ID. A transaction that is rolled back may have created the extension, and
     /// with it the page that has the generator's time.
     pub const fn invalidate_page(&mut self) {
-        self.page_of = NO_ERA;
+        self.page_era = NO_ERA;
     }
 
     /// Returns whether the generator's era is this one, and its time is in the page.
     #[inline]
     pub fn is_of(&self, era: u64) -> bool {
-        self.page_of == era
+        self.page_era == era
     }
 
     /// Returns flake's time, which `read` reads in the generator's era, if IDs of it may be made without asking the ledger. `admits`

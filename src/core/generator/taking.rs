@@ -8,7 +8,7 @@
 use super::block::Block;
 use super::path::Path;
 use crate::cursors::Cursors;
-use crate::layout::STEP;
+use crate::layout::MAX_STEP_MICROS;
 use crate::{Lanes, SequenceRule};
 
 /// How far a session may be ahead of the clock within a tick, in microseconds; at least a step. Without a limit, several busy
@@ -18,7 +18,7 @@ const PACE_MICROS: u64 = 256;
 /// ahead of the clock.
 const PACE_OF_FEW_MICROS: u64 = 2 * PACE_MICROS;
 /// So many IDs in a tick are not few.
-const MANY_IDS: u64 = 8;
+const BULK_IDS_PER_TICK: u64 = 8;
 /// If steps last longer than this, in microseconds, sessions do not keep pace, because they would have to wait for each ID.
 const LONGEST_STEP_MICROS: u64 = 1000;
 
@@ -62,8 +62,8 @@ impl Recent {
     /// Returns how many IDs the session has made in the last 16 microseconds, or a little more, of `issued` ones up to `now`.
     fn count(&mut self, now: i64, issued: u64) -> u64 {
         let elapsed = now.wrapping_sub(self.since) as u64;
-        if elapsed >= STEP {
-            self.before = if elapsed < 2 * STEP { issued - self.made_by_then } else { 0 };
+        if elapsed >= MAX_STEP_MICROS {
+            self.before = if elapsed < 2 * MAX_STEP_MICROS { issued - self.made_by_then } else { 0 };
             (self.since, self.made_by_then) = (now, issued);
         }
         self.before.max(issued - self.made_by_then)
@@ -80,7 +80,7 @@ struct Spot {
 
 /// A session's knowledge of the lanes.
 #[derive(Debug, Clone)]
-pub(super) struct Taking {
+pub(super) struct BlockTaker {
     pub lanes: Lanes,
     pub path: Path,
     /// The number of the session's own lane.
@@ -91,7 +91,7 @@ pub(super) struct Taking {
     recent: Recent,
 }
 
-impl Taking {
+impl BlockTaker {
     /// `own` is the number of the session's own lane.
     pub fn new(lanes: &Lanes, path: Path, own: u64) -> Self {
         Self { lanes: *lanes, path, own, step: 0, lane: own, recent: Recent::default() }
@@ -215,7 +215,7 @@ impl Taking {
         if step > present + ahead(PACE_OF_FEW_MICROS) + 2 {
             return Err(Stop::Behind { tick: tick.number, into: self.before(tick, step - 1) });
         }
-        let ahead = ahead(if tick.made < MANY_IDS { PACE_OF_FEW_MICROS } else { PACE_MICROS });
+        let ahead = ahead(if tick.made < BULK_IDS_PER_TICK { PACE_OF_FEW_MICROS } else { PACE_MICROS });
         if step <= present + ahead {
             return Ok(());
         }

@@ -22,7 +22,7 @@ use crate::error::{Error, Fault};
 /// How many characters the name of a layout has at most.
 pub const LONGEST_NAME: usize = 63;
 /// How long a step lasts at most, in microseconds, if there are enough IDs. Shorter steps would not make an index smaller.
-pub const STEP: u64 = 16;
+pub const MAX_STEP_MICROS: u64 = 16;
 
 /// How the sequence changes when a tick begins, if the tick has one step. With more steps, it follows the clock. In SQL and in
 /// definitions, a rule has the name that it is serialized as.
@@ -213,5 +213,5 @@ impl Layout {
 
 /// Returns how many steps a tick of this length is divided into, if there are IDs enough for one per proc and step.
 pub(crate) const fn most_steps(tick_length: i64) -> u64 {
-    (tick_length as u64).div_ceil(STEP)
+    (tick_length as u64).div_ceil(MAX_STEP_MICROS)
 }

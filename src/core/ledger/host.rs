@@ -2,9 +2,9 @@
 
 use std::ops::Deref;
 
-use super::cursors::line::Line;
-use super::lasting::record::{Record, Reserved};
-use super::lasting::record_format::Unreadable;
+use super::cursors::line::LaneCursors;
+use super::durable::record::{Record, Reserved};
+use super::durable::record_format::Unreadable;
 use super::time::shared::Shared;
 use super::time::state::State;
 use crate::{Node, Turns};
@@ -49,7 +49,7 @@ impl Page {
         match &self.bytes {
             None => Ok(Record {
                 reserved: self.reserved.unwrap_or(Reserved::NONE),
-                turns: self.turns.map_or(Turns::NONE, |turns| Turns::numbered(turns).before_upgrade()),
+                turns: self.turns.map_or(Turns::NONE, |turns| Turns::from_number(turns).before_upgrade()),
                 ..Record::default()
             }),
             Some(bytes) => Record::decode(bytes).map(|(record, _)| record).map_err(Fault::Page),
@@ -80,11 +80,11 @@ pub trait Server {
     /// The clock: microseconds since 1970.
     fn clock(&self) -> i64;
     /// A clock in microseconds that is never set.
-    fn steady(&self) -> i64;
+    fn monotonic(&self) -> i64;
     /// The shared memory that is used without a lock.
     fn shared(&self) -> &Shared;
     /// The lines of shared memory for the cursors of lanes.
-    fn lines(&self) -> &[Line];
+    fn lines(&self) -> &[LaneCursors];
     /// Runs a short action under the ledger's lock.
     fn lock<R>(&self, act: impl FnOnce(&mut State) -> R) -> R;
     /// A named point at which a test can stop the session.
@@ -92,7 +92,7 @@ pub trait Server {
     /// flake's time in an era, of layouts or of snos.
     #[inline]
     fn time(&self, era: u64, of_snos: bool) -> i64 {
-        self.shared().time(era, of_snos, self.clock(), || self.steady())
+        self.shared().time(era, of_snos, self.clock(), || self.monotonic())
     }
 }
 

@@ -1,12 +1,12 @@
 //! The format of a record: what is encoded is decoded again, damaged bytes are refused, and bytes of a later version are kept.
 
-use flake_core::ledger::lasting::record::{MAX_PUBLISHED, Published, ROOM, Record, Reserved};
-use flake_core::ledger::lasting::record_format::{SIZE, Unreadable};
+use flake_core::ledger::durable::record::{MAX_PUBLISHED, Published, Record, Reserved, SPARE_BYTES};
+use flake_core::ledger::durable::record_format::{SIZE, Unreadable};
 use flake_core::{Turn, Turns};
 use proptest::prelude::*;
 use twox_hash::XxHash3_64;
 
-const ROOM_AT: usize = SIZE - ROOM;
+const SPARE_BYTES_AT: usize = SIZE - SPARE_BYTES;
 const COUNT_AT: usize = 64;
 
 /// Adds the right checksum.
@@ -61,14 +61,14 @@ fn damaged_bytes_are_not_read() {
 fn bytes_of_a_later_version_are_copied() {
     let mut later = some().encode(42);
     later[4..6].copy_from_slice(&2u16.to_le_bytes());
-    for (at, byte) in later[ROOM_AT..].iter_mut().enumerate() {
+    for (at, byte) in later[SPARE_BYTES_AT..].iter_mut().enumerate() {
         *byte = at as u8;
     }
     let later = sealed(later);
     let (mut read, _) = Record::decode(&later).unwrap();
-    read.unite(&Reserved { acceptances: 4, until: [7, 7] });
+    read.merge_reserved(&Reserved { acceptances: 4, until: [7, 7] });
     let again = read.encode(0);
-    assert_eq!(again[ROOM_AT..], later[ROOM_AT..]);
+    assert_eq!(again[SPARE_BYTES_AT..], later[SPARE_BYTES_AT..]);
     let expected = Reserved { acceptances: 4, until: [7, i64::MAX] };
     assert_eq!(Record::decode(&again).unwrap().0.reserved, expected);
 }

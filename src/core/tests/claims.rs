@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::Mutex;
 
 use flake_core::ledger::cursors::claims::{Claim, Quota, quota};
-use flake_core::ledger::cursors::line::{BUILT_IN_LINES, CUSTOM_LINES, Line, MOST_LINES};
+use flake_core::ledger::cursors::line::{BUILT_IN_LINES, CUSTOM_LINES, LaneCursors, MOST_LINES};
 use flake_core::ledger::host::Server;
 use flake_core::ledger::time::shared::Shared;
 use flake_core::ledger::time::state::State;
@@ -17,7 +17,7 @@ const ALL: u64 = CUSTOM_LINES as u64;
 /// The memory of a server.
 struct Memory {
     shared: Shared,
-    lines: Vec<Line>,
+    lines: Vec<LaneCursors>,
     state: Mutex<State>,
     part: Part,
 }
@@ -26,13 +26,13 @@ impl Server for Memory {
     fn clock(&self) -> i64 {
         0
     }
-    fn steady(&self) -> i64 {
+    fn monotonic(&self) -> i64 {
         0
     }
     fn shared(&self) -> &Shared {
         &self.shared
     }
-    fn lines(&self) -> &[Line] {
+    fn lines(&self) -> &[LaneCursors] {
         &self.lines
     }
     fn lock<R>(&self, act: impl FnOnce(&mut State) -> R) -> R {
@@ -42,7 +42,7 @@ impl Server for Memory {
 
 impl Memory {
     fn new(nodes: u32, turn: u32) -> Self {
-        let lines = std::iter::repeat_with(Line::default).take(MOST_LINES).collect();
+        let lines = std::iter::repeat_with(LaneCursors::default).take(MOST_LINES).collect();
         let part = Part::in_turn(Node::new(0, nodes).unwrap(), turn, 0);
         Self { shared: Shared::default(), lines, state: Mutex::default(), part }
     }

@@ -6,8 +6,8 @@ use std::fmt::Write;
 use std::path::PathBuf;
 
 use flake_core::{
-    Answer, BUILTIN, Error, Generator, IdSource, Lanes, Layout, Node, Numbers, OwnCursors, PARTS, Part, STEP,
-    SnoSource, TURNS,
+    Answer, BUILTIN, Error, Generator, IdSource, Lanes, Layout, MAX_STEP_MICROS, Node, Numbers, OwnCursors, PARTS,
+    Part, SnoSource, TURNS,
 };
 
 const NODES: [u32; 5] = [1, 8, 32, 128, 1024];
@@ -208,7 +208,7 @@ fn rounded(rate: u128) -> String {
 fn cell(source: &Source, nodes: u32) -> String {
     let Ok(lanes) = lanes_of(source, (0, nodes), 0) else { return "–".to_owned() };
     let rate = lanes.ids_per_second(source.tick);
-    if 1_000_000 / rate.max(1) > u128::from(STEP) { format!("*{}*", rounded(rate)) } else { rounded(rate) }
+    if 1_000_000 / rate.max(1) > u128::from(MAX_STEP_MICROS) { format!("*{}*", rounded(rate)) } else { rounded(rate) }
 }
 
 #[test]

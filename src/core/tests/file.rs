@@ -1,9 +1,9 @@
 //! The file of a server: a record that is on disk is not overwritten before the next one is, and a fault is not overwritten at all.
 
+use flake_core::ledger::durable::file::{FILE, HALF, newest, store};
+use flake_core::ledger::durable::page::record_mark;
+use flake_core::ledger::durable::record_format::{SIZE, Unreadable};
 use flake_core::ledger::host::{Fault, Host, Server};
-use flake_core::ledger::lasting::file::{FILE, HALF, newest, store};
-use flake_core::ledger::lasting::page::record_mark;
-use flake_core::ledger::lasting::record_format::{SIZE, Unreadable};
 use flake_core::ledger::time::operator::start_above;
 use proptest::prelude::*;
 

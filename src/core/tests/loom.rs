@@ -4,8 +4,8 @@
 
 use std::sync::Mutex;
 
-use flake_core::ledger::cursors::claims::{BUILT_IN, Claim, Counted, ServerCursors, claim};
-use flake_core::ledger::cursors::line::Line;
+use flake_core::ledger::cursors::claims::{BUILT_IN, Claim, ClaimRequest, ServerCursors, claim};
+use flake_core::ledger::cursors::line::LaneCursors;
 use flake_core::ledger::host::Server;
 use flake_core::ledger::time::shared::Shared;
 use flake_core::ledger::time::state::State;
@@ -173,7 +173,7 @@ const TICK: i64 = 1_780_000_000_000_000;
 /// A server whose sessions take IDs from one lane.
 struct Cursors {
     shared: Shared,
-    lines: Vec<Line>,
+    lines: Vec<LaneCursors>,
     state: Mutex<State>,
     claim: Option<Claim>,
 }
@@ -182,13 +182,13 @@ impl Server for Cursors {
     fn clock(&self) -> i64 {
         TICK
     }
-    fn steady(&self) -> i64 {
+    fn monotonic(&self) -> i64 {
         0
     }
     fn shared(&self) -> &Shared {
         &self.shared
     }
-    fn lines(&self) -> &[Line] {
+    fn lines(&self) -> &[LaneCursors] {
         &self.lines
     }
     fn lock<R>(&self, act: impl FnOnce(&mut State) -> R) -> R {
@@ -208,11 +208,11 @@ fn one_lane() -> Lanes {
 
 impl Cursors {
     fn new() -> Self {
-        let (shared, lines) = (Shared::default(), vec![Line::default()]);
+        let (shared, lines) = (Shared::default(), vec![LaneCursors::default()]);
         let mut new = Self { shared, lines, state: Mutex::default(), claim: None };
         let (key, rule) = (1, SequenceRule::Reset);
         let (lanes, database) = (one_lane(), BUILT_IN);
-        new.claim = claim(&new, &Counted { key, lanes, rule, database });
+        new.claim = claim(&new, &ClaimRequest { key, lanes, rule, database });
         new
     }
 

@@ -1,8 +1,8 @@
 //! The calls of superusers, and the limit of a lead.
 
+use flake_core::ledger::durable::record::{Record, Reserved};
 use flake_core::ledger::host::{Fault, Server};
-use flake_core::ledger::lasting::record::{Record, Reserved};
-use flake_core::ledger::time::grant::{AHEAD_MICROS, Grant, begin, grant};
+use flake_core::ledger::time::grant::{Grant, RESERVE_AHEAD_MICROS, begin, grant};
 use flake_core::ledger::time::lead::{announce, lead};
 use flake_core::ledger::time::operator::{accept, start_above};
 use flake_core::ledger::time::shared::generation_of;
@@ -20,7 +20,7 @@ fn a_lead_beyond_the_limit_is_an_error_with_two_ways_out() {
         make(&mut alone, &mut own).unwrap();
         alone.at(NOON);
         assert_eq!(make(&mut alone, &mut own), Ok(NOON + 3 * HOUR));
-        alone.pass(AHEAD_MICROS);
+        alone.pass(RESERVE_AHEAD_MICROS);
         let refused = make(&mut alone, &mut own).unwrap_err();
         assert!(matches!(refused, Trouble::Fault(Fault::Lead(lead, HOUR)) if lead > 2 * HOUR), "{refused:?}");
         if by_setting {
@@ -29,10 +29,10 @@ fn a_lead_beyond_the_limit_is_an_error_with_two_ways_out() {
             continue;
         }
         let accepted = accept(&mut alone).unwrap();
-        assert_eq!((accepted.from, accepted.is_new), (NOON + AHEAD_MICROS, true));
-        assert_eq!(make(&mut alone, &mut own), Ok(NOON + AHEAD_MICROS));
+        assert_eq!((accepted.from, accepted.is_new), (NOON + RESERVE_AHEAD_MICROS, true));
+        assert_eq!(make(&mut alone, &mut own), Ok(NOON + RESERVE_AHEAD_MICROS));
         for reserved in [alone.in_file(), alone.in_page()] {
-            assert_eq!((reserved.generation(), reserved.end()), (1, NOON + 2 * AHEAD_MICROS));
+            assert_eq!((reserved.generation(), reserved.end()), (1, NOON + 2 * RESERVE_AHEAD_MICROS));
         }
     }
 }
@@ -65,7 +65,7 @@ fn a_clock_is_not_accepted_into_a_generation_that_is_far_ahead() {
     }
     let before = alone.ledger();
     let refused = accept(&mut alone).unwrap_err();
-    assert_eq!(refused, Trouble::Fault(Fault::BothLead(3 * HOUR + AHEAD_MICROS, HOUR)));
+    assert_eq!(refused, Trouble::Fault(Fault::BothLead(3 * HOUR + RESERVE_AHEAD_MICROS, HOUR)));
     assert_eq!(alone.ledger(), before);
     alone.max_lead.set(4 * HOUR);
     make(&mut alone, &mut own).unwrap();
@@ -86,16 +86,16 @@ fn a_clock_is_not_accepted_into_a_generation_that_leads_as_far() {
     }
     let before = alone.ledger();
     let refused = accept(&mut alone).unwrap();
-    assert_eq!((refused.from, refused.is_new), (NOON + HOUR / 4 + AHEAD_MICROS, false));
+    assert_eq!((refused.from, refused.is_new), (NOON + HOUR / 4 + RESERVE_AHEAD_MICROS, false));
     assert_eq!(alone.ledger(), before);
     assert_eq!(make(&mut alone, &mut own), Ok(NOON + HOUR / 4));
     // It helps once the other generation leads less.
     alone.pass(HOUR / 2);
     alone.at(NOON + HOUR);
     make(&mut alone, &mut own).unwrap();
-    alone.at(NOON + HOUR / 2 + AHEAD_MICROS);
+    alone.at(NOON + HOUR / 2 + RESERVE_AHEAD_MICROS);
     assert!(accept(&mut alone).unwrap().is_new);
-    assert_eq!(make(&mut alone, &mut own), Ok(NOON + HOUR / 2 + AHEAD_MICROS));
+    assert_eq!(make(&mut alone, &mut own), Ok(NOON + HOUR / 2 + RESERVE_AHEAD_MICROS));
 }
 
 #[test]
@@ -147,7 +147,7 @@ fn an_acceptance_is_in_the_file_then_in_the_page() {
     make(&mut alone, &mut own).unwrap();
     alone.at(NOON);
     accept(&mut alone).unwrap();
-    assert_eq!(make(&mut alone, &mut own), Ok(NOON + HOUR / 2 + AHEAD_MICROS));
+    assert_eq!(make(&mut alone, &mut own), Ok(NOON + HOUR / 2 + RESERVE_AHEAD_MICROS));
 }
 
 /// Leaves an acceptance in the file whose write has failed in the flush.

@@ -2,10 +2,10 @@
 
 use std::collections::HashSet;
 
+use flake_core::ledger::durable::page::record_mark;
 use flake_core::ledger::host::{Fault, Server};
-use flake_core::ledger::lasting::page::record_mark;
 use flake_core::ledger::time::begin::parts;
-use flake_core::ledger::time::grant::AHEAD_MICROS;
+use flake_core::ledger::time::grant::RESERVE_AHEAD_MICROS;
 use flake_core::ledger::time::operator::accept_turn;
 use flake_core::{Answer, Layout, Part, Place, Resumable, built_in, lanes_of};
 
@@ -87,8 +87,8 @@ fn a_promoted_server_makes_ids_at_once_above_all_that_it_has_replayed() {
         new.at(NOON - 20 * SECOND);
         let mut own = session(&mut new);
         assert!(make(&mut new, &mut own) > last);
-        assert_eq!(new.ledger().floor, NOON + AHEAD_MICROS);
-        assert_eq!(new.led(), NOON + AHEAD_MICROS);
+        assert_eq!(new.ledger().floor, NOON + RESERVE_AHEAD_MICROS);
+        assert_eq!(new.led(), NOON + RESERVE_AHEAD_MICROS);
     }
 }
 

@@ -1,6 +1,6 @@
 //! Published watermarks: which are kept, and which of them a snapshot may use.
 
-use flake_core::ledger::lasting::record::{MAX_PUBLISHED, Published};
+use flake_core::ledger::durable::record::{MAX_PUBLISHED, Published};
 use flake_core::watermark::Snapshot;
 use flake_core::watermark::published::{add, highest};
 use proptest::prelude::*;

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::atomic::Ordering;
 
 use flake_core::ledger::host::Server;
-use flake_core::ledger::time::grant::AHEAD_MICROS;
+use flake_core::ledger::time::grant::RESERVE_AHEAD_MICROS;
 use flake_core::ledger::time::operator::{accept, start_above};
 use flake_core::sno::UNIT;
 use flake_core::{
@@ -352,7 +352,7 @@ fn a_restart_toggles_nothing() {
         alone.pass(10_000);
     }
     assert_eq!(last, NOON + HOUR + 799 * 10_000 / UNIT * UNIT);
-    assert!(last > NOON + HOUR + AHEAD_MICROS);
+    assert!(last > NOON + HOUR + RESERVE_AHEAD_MICROS);
 }
 
 /// Both generations have cursors, which only rise.

@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::mem::{replace, take};
 
+use flake_core::ledger::durable::page::record_mark;
 use flake_core::ledger::host::{Page, Server};
-use flake_core::ledger::lasting::page::record_mark;
 use flake_core::ledger::time::begin::parts;
 use flake_core::ledger::time::operator::accept;
 use flake_core::{Answer, IdSource, Layout, Node, Place, ProcNumber, Resumable, Sno, SnoSource, built_in, lanes_of};
@@ -134,7 +134,7 @@ impl Cluster {
     fn pass(&mut self, by: i64) {
         self.time += by;
         self.primary.now.set(self.time + self.offset);
-        self.primary.steady.set(self.time);
+        self.primary.monotonic.set(self.time);
     }
 
     fn happened(&mut self, event: Event) {

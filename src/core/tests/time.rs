@@ -1,10 +1,10 @@
 //! Time only goes up: what is reserved, floors and leads.
 
 use flake_core::Answer;
+use flake_core::ledger::durable::page::ensure_page_current;
+use flake_core::ledger::durable::record::{Record, Reserved};
 use flake_core::ledger::host::Server;
-use flake_core::ledger::lasting::page::confirm;
-use flake_core::ledger::lasting::record::{Record, Reserved};
-use flake_core::ledger::time::grant::{AHEAD_MICROS, Grant, begin, grant};
+use flake_core::ledger::time::grant::{Grant, RESERVE_AHEAD_MICROS, begin, grant};
 use flake_core::ledger::time::lead::{announce, lead};
 use flake_core::ledger::time::operator::accept;
 use flake_core::ledger::time::shared::generation_of;
@@ -25,9 +25,9 @@ const fn until(one: i64, other: i64) -> Reserved {
 #[test]
 fn time_is_reserved_three_seconds_ahead_in_the_file_and_in_the_page() {
     let mut alone = server();
-    assert_eq!(granted(&mut alone, NOON), Grant::Until(NOON + AHEAD_MICROS / 2));
+    assert_eq!(granted(&mut alone, NOON), Grant::Until(NOON + RESERVE_AHEAD_MICROS / 2));
     for reserved in [alone.in_file(), alone.in_page(), alone.ledger().reserved] {
-        assert_eq!((reserved.acceptances, reserved.end()), (0, NOON + AHEAD_MICROS));
+        assert_eq!((reserved.acceptances, reserved.end()), (0, NOON + RESERVE_AHEAD_MICROS));
     }
 }
 
@@ -37,10 +37,10 @@ fn time_is_renewed_when_a_third_is_left() {
     let mut alone = server();
     granted(&mut alone, NOON);
     for (left, is_renewed) in [(SECOND + 1, false), (SECOND, true)] {
-        let now = NOON + AHEAD_MICROS - left;
+        let now = NOON + RESERVE_AHEAD_MICROS - left;
         alone.at(now);
         granted(&mut alone, now);
-        assert_eq!(alone.ledger().reserved.end() > NOON + AHEAD_MICROS, is_renewed, "{left}");
+        assert_eq!(alone.ledger().reserved.end() > NOON + RESERVE_AHEAD_MICROS, is_renewed, "{left}");
     }
     // A lead of ten seconds: half a second after it is enough.
     let now = NOON + 15 * SECOND;
@@ -62,14 +62,14 @@ fn a_disk_that_fails_grants_nothing() {
     assert_eq!(alone.ledger(), before);
     // As long as reserved time remains, sessions make IDs.
     alone.at(NOON + 5 * SECOND / 2);
-    assert_eq!(granted(&mut alone, NOON + 5 * SECOND / 2), Grant::Until(NOON + AHEAD_MICROS));
+    assert_eq!(granted(&mut alone, NOON + 5 * SECOND / 2), Grant::Until(NOON + RESERVE_AHEAD_MICROS));
 }
 
 #[test]
 fn an_id_of_an_instant_needs_reserved_time_after_it() {
     let mut alone = server();
     let mut own = session(&mut alone);
-    for now in [NOON, NOON + AHEAD_MICROS - 1, NOON + AHEAD_MICROS, NOON + HOUR] {
+    for now in [NOON, NOON + RESERVE_AHEAD_MICROS - 1, NOON + RESERVE_AHEAD_MICROS, NOON + HOUR] {
         alone.at(now);
         make(&mut alone, &mut own).unwrap();
         for reserved in [alone.in_file(), alone.in_page()] {
@@ -102,7 +102,7 @@ fn ids_lead_a_clock_that_has_stepped_back_until_it_has_caught_up() {
     alone.pass(4000);
     assert_eq!(make(&mut alone, &mut own), Ok(NOON + 30 * SECOND + 2000));
     // The anchor is cleared, so a steady clock that jumps changes nothing.
-    alone.steady.set(HOUR);
+    alone.monotonic.set(HOUR);
     assert_eq!(alone.led(), alone.now.get());
 }
 
@@ -124,7 +124,7 @@ fn a_restart_costs_no_time_and_restarts_do_not_add_up() {
         let mut own = session(&mut alone);
         let made = make(&mut alone, &mut own).unwrap();
         let ahead = made - alone.now.get();
-        assert!(ahead <= AHEAD_MICROS + SECOND, "{ahead} after {round} restarts");
+        assert!(ahead <= RESERVE_AHEAD_MICROS + SECOND, "{ahead} after {round} restarts");
         assert!(round == 0 || ahead >= 0, "{ahead} after {round} restarts");
         alone = alone.restarted();
         alone.pass(SECOND);
@@ -138,8 +138,8 @@ fn a_start_is_above_the_file_in_a_database_whose_page_has_nothing() {
     let mut alone = alone.restarted();
     alone.page = Alone::new().page;
     let mut own = session(&mut alone);
-    assert_eq!(alone.ledger().floor, NOON + AHEAD_MICROS);
-    assert_eq!(make(&mut alone, &mut own), Ok(NOON + AHEAD_MICROS));
+    assert_eq!(alone.ledger().floor, NOON + RESERVE_AHEAD_MICROS);
+    assert_eq!(make(&mut alone, &mut own), Ok(NOON + RESERVE_AHEAD_MICROS));
 }
 
 #[test]
@@ -158,13 +158,13 @@ fn a_page_by_another_start_is_counted_before_it_is_used() {
     // Time below the floor is nothing new.
     let era = alone.shared().era();
     alone.page.bytes = Some(foreign(until(NOON + 9 * SECOND, NOON)));
-    confirm(&mut alone).unwrap();
+    ensure_page_current(&mut alone).unwrap();
     assert_eq!(alone.shared().era(), era);
     assert!(alone.in_page().contains(&alone.ledger().reserved));
     // Nor is a page that this start has written, such as in a template.
     alone.page.bytes =
         Some(Record { reserved: until(NOON + HOUR, 0), writer: alone.ledger().writer, ..Record::default() }.encode(0));
-    confirm(&mut alone).unwrap();
+    ensure_page_current(&mut alone).unwrap();
     assert_eq!(alone.shared().era(), era);
 }
 
@@ -188,7 +188,7 @@ fn a_page_with_more_acceptances_changes_the_generation() {
     make(&mut alone, &mut own).unwrap();
     let accepted = Reserved { acceptances: 1, until: [NOON + HOUR, NOON + 4 * SECOND] };
     alone.page.bytes = Some(foreign(accepted));
-    confirm(&mut alone).unwrap();
+    ensure_page_current(&mut alone).unwrap();
     assert_eq!((alone.ledger().floor, alone.ledger().reserved.acceptances), (NOON + 4 * SECOND, 1));
     assert_eq!(generation_of(alone.shared().era()), 1);
     assert_eq!(alone.in_file(), accepted);
@@ -206,13 +206,13 @@ fn ids_after_pg_upgrade_are_above_what_the_sequence_says() {
     accept(&mut old).unwrap();
     make(&mut old, &mut own).unwrap();
     let mut new = Alone::new();
-    new.page.reserved = old.page.reserved.map(|reserved| Reserved::numbered(reserved.number()));
+    new.page.reserved = old.page.reserved.map(|reserved| Reserved::from_number(reserved.number()));
     new.at(NOON + SECOND);
     let mut own = session(&mut new);
     let made = make(&mut new, &mut own).unwrap();
-    assert!((NOON + AHEAD_MICROS..NOON + AHEAD_MICROS + 4 * SECOND).contains(&made), "{}", made - NOON);
+    assert!((NOON + RESERVE_AHEAD_MICROS..NOON + RESERVE_AHEAD_MICROS + 4 * SECOND).contains(&made), "{}", made - NOON);
     assert_eq!(new.ledger().reserved.generation(), 1);
-    assert!(new.in_page().until[0] >= NOON + HOUR / 2 + AHEAD_MICROS, "the other half stays used");
+    assert!(new.in_page().until[0] >= NOON + HOUR / 2 + RESERVE_AHEAD_MICROS, "the other half stays used");
 }
 
 /// A session was stopped with a reading of an earlier era, across one acceptance or two.
@@ -255,7 +255,7 @@ fn a_generator_begins_with_the_floor_and_what_is_reserved() {
     let mut alone = server();
     granted(&mut alone, NOON);
     let begun = begin(&mut alone).unwrap();
-    assert_eq!((begun.era, begun.limit), (alone.shared().era(), NOON + AHEAD_MICROS / 2));
+    assert_eq!((begun.era, begun.limit), (alone.shared().era(), NOON + RESERVE_AHEAD_MICROS / 2));
     // Another database, whose page has nothing yet.
     alone.page.bytes = Some(Record::default().encode(0));
     assert_eq!(begin(&mut alone).unwrap().limit, i64::MIN);

@@ -12,8 +12,8 @@ use super::host::{QuerySnapshot, Refusal, WatermarkHost};
 use super::prepared::{self, Prepared, Transactions};
 use super::transactions::SessionTransactions;
 use super::{NONE, Snapshot, widened};
-use crate::instant::BEGINNING;
-use crate::ledger::lasting::page::confirm;
+use crate::instant::MIN_INSTANT;
+use crate::ledger::durable::page::ensure_page_current;
 use crate::ledger::time::grant::{Grant, grant};
 use crate::ledger::time::lead;
 
@@ -56,13 +56,13 @@ pub fn ask<H: WatermarkHost>(
 fn announce<H: WatermarkHost>(host: &mut H, era: u64) -> Result<Option<i64>, H::Error> {
     // After a start, IDs lead the clock although nobody has made one.
     let floor = host.lock(|state| state.ledger.map(|ledger| ledger.floor));
-    let now = host.time(era, false).max(floor.unwrap_or(BEGINNING));
+    let now = host.time(era, false).max(floor.unwrap_or(MIN_INSTANT));
     let instant = match grant(host, era, now)? {
         Grant::Until(_) => now,
         Grant::Over => return Ok(None),
         Grant::TooFar(_) => {
             // The page has what is reserved, and the clock is behind that.
-            confirm(host)?;
+            ensure_page_current(host)?;
             let reserved = host.lock(|state| state.ledger.map(|ledger| ledger.reserved.end()));
             now.min(host.clock()).min(reserved.map_or(now, |until| until.saturating_sub(1)))
         }

@@ -23,8 +23,8 @@ use super::Snapshot;
 use super::ask::ask;
 use super::host::{QuerySnapshot, WatermarkHost};
 use super::transactions::SessionTransactions;
+use crate::ledger::durable::record::{MAX_PUBLISHED, Published};
 use crate::ledger::host::{Change, Fault, Page};
-use crate::ledger::lasting::record::{MAX_PUBLISHED, Published};
 
 /// Publishes the watermark of a snapshot that was just taken. Returns it, or a later one that is published already. Returns None if
 /// the clock was accepted in the meantime; the caller then tries again.

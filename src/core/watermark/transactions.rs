@@ -13,8 +13,8 @@ use super::NONE;
 use super::entries::add_prepared;
 use super::host::WatermarkHost;
 use super::prepared::Prepared;
-use crate::instant::BEGINNING;
-use crate::ledger::lasting::page::confirm;
+use crate::instant::MIN_INSTANT;
+use crate::ledger::durable::page::ensure_page_current;
 
 /// The session's memory of its transactions.
 #[derive(Debug)]
@@ -22,7 +22,7 @@ pub struct SessionTransactions {
     /// Readings of flake's time from this instant on are admitted in the current transaction, because its bound counts.
     admitted: Cell<i64>,
     /// The era in which this session has read the page to cover IDs of other transactions.
-    covered_in: Cell<Option<u64>>,
+    page_read_era: Cell<Option<u64>>,
     /// The era and the last watermark of the current transaction if its statements share a snapshot.
     last: Cell<(u64, i64)>,
 }
@@ -30,7 +30,7 @@ pub struct SessionTransactions {
 impl SessionTransactions {
     /// The state before the session joins the ledger.
     pub const fn before_joining() -> Self {
-        Self { admitted: Cell::new(NONE), covered_in: Cell::new(None), last: Cell::new((0, BEGINNING)) }
+        Self { admitted: Cell::new(NONE), page_read_era: Cell::new(None), last: Cell::new((0, MIN_INSTANT)) }
     }
 
     /// Makes the session's transactions hold watermarks from now on.
@@ -73,13 +73,13 @@ impl SessionTransactions {
     pub fn cover<H: WatermarkHost>(&self, host: &mut H, instant: i64) -> Result<Option<i64>, H::Error> {
         loop {
             let era = host.shared().era();
-            if self.covered_in.get() != Some(era) {
+            if self.page_read_era.get() != Some(era) {
                 // After a start, only the page may have a watermark from before.
-                confirm(host)?;
-                self.covered_in.set(Some(era));
+                ensure_page_current(host)?;
+                self.page_read_era.set(Some(era));
                 continue;
             }
-            let floor = host.lock(|state| state.ledger.map_or(BEGINNING, |ledger| ledger.floor));
+            let floor = host.lock(|state| state.ledger.map_or(MIN_INSTANT, |ledger| ledger.floor));
             let later = if instant < floor {
                 Some(floor)
             } else if self.has_admitted(instant) {
@@ -105,7 +105,7 @@ impl SessionTransactions {
     /// Makes the session read the page again before it covers IDs: what it has read may be of an extension that was created in what is
     /// now rolled back.
     pub fn invalidate_page(&self) {
-        self.covered_in.set(None);
+        self.page_read_era.set(None);
     }
 
     /// Makes the current transaction, which is about to be prepared, hold watermarks until any session commits it or rolls it back.
@@ -124,7 +124,7 @@ impl SessionTransactions {
     #[inline]
     pub fn end<H: WatermarkHost>(&self, host: &H, committed: Option<u64>) -> bool {
         host.own().end(committed, || host.point("kept"));
-        self.last.set((0, BEGINNING));
+        self.last.set((0, MIN_INSTANT));
         self.admitted.replace(NONE) != NONE
     }
 }

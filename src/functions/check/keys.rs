@@ -7,7 +7,7 @@ use pgrx::check_for_interrupts;
 use super::finding::{Finding, described};
 use crate::error::listed;
 use crate::layouts::known;
-use crate::postgres::memory::{collected, push};
+use crate::postgres::memory::{collect_or_raise, push};
 use crate::seal::{CREATE_OR_IMPORT, Key, all};
 
 /// Finds that the layout of a key does not exist. The key seals and opens IDs, but cannot be rotated.
@@ -20,7 +20,7 @@ fn unknown_layout(key: &Key) -> Option<Finding> {
 
 /// Finds keys that lack a secret, and keys that objects name although they do not exist. `named` has the objects of each key.
 pub fn secrets(named: &BTreeMap<String, BTreeSet<String>>) -> Finding {
-    let keys = collected(all());
+    let keys = collect_or_raise(all());
     let mut faults = Vec::new();
     for key in &keys {
         check_for_interrupts!();
@@ -41,6 +41,6 @@ pub fn secrets(named: &BTreeMap<String, BTreeSet<String>>) -> Finding {
             count => format!("All {count} keys of public IDs have their secrets."),
         });
     };
-    let details = collected(faults.iter().map(|(name, finding)| format!("Key \"{name}\": {}", finding.detail)));
+    let details = collect_or_raise(faults.iter().map(|(name, finding)| format!("Key \"{name}\": {}", finding.detail)));
     Finding { ok: Some(false), detail: described(details.iter()), hint: hint.clone() }
 }

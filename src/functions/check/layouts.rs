@@ -4,14 +4,14 @@ use std::collections::BTreeSet;
 
 use flake_core::ledger::cursors::claims::Quota;
 use flake_core::sno::NAME;
-use flake_core::{BUILTIN, IdSource, Lanes, Layout, Node, Part, STEP, SnoSource, Ticks};
+use flake_core::{BUILTIN, IdSource, Lanes, Layout, MAX_STEP_MICROS, Node, Part, SnoSource, Ticks};
 
 use super::finding::{Finding, described, first};
 use super::node::Pair;
 use super::uses::Uses;
 use crate::error::{Error, listed};
 use crate::layouts::custom;
-use crate::postgres::memory::{collected, push, require};
+use crate::postgres::memory::{collect_or_raise, push, require};
 use crate::postgres::timestamptz::to_text;
 use crate::session::stores::{LAYOUTS, SNOS, each};
 
@@ -85,7 +85,7 @@ impl Layouts {
         let custom = custom::all().map(|(name, layout)| (name, layout.map(Source::layout), true));
         let candidate =
             |(name, source, is_custom)| Candidate { is_in_use: used.contains(&name), name, source, is_custom };
-        Self(collected(built_in.chain(snos).chain(custom).map(candidate)))
+        Self(collect_or_raise(built_in.chain(snos).chain(custom).map(candidate)))
     }
 
     /// Finds layouts whose IDs this server cannot make, or only few, with the settings in force or with the settings after a restart.
@@ -104,7 +104,7 @@ impl Layouts {
             require();
             let Candidate { name, is_custom, is_in_use, .. } = candidate;
             match candidate.rate(&nodes) {
-                Ok(rate) if *is_in_use && 1_000_000 / rate.max(1) > STEP.into() => {
+                Ok(rate) if *is_in_use && 1_000_000 / rate.max(1) > MAX_STEP_MICROS.into() => {
                     push(&mut slow, format!("{rate} IDs of {name}"))
                 }
                 Ok(_) => {}
@@ -113,7 +113,7 @@ impl Layouts {
             }
         }
         if let Some((_, first)) = needed.first() {
-            let each = collected(needed.iter().map(|(name, fault)| format!("{name}: {}", fault.detail)));
+            let each = collect_or_raise(needed.iter().map(|(name, fault)| format!("{name}: {}", fault.detail)));
             return Finding { detail: described(each.iter()), hint: first.hint.clone(), ..*first };
         }
         if !slow.is_empty() {
@@ -167,7 +167,7 @@ impl Layouts {
             let epoch = source.ticks.start_of(0);
             (now < epoch).then(|| format!("{name} begins {}.", relative(epoch, now)))
         });
-        let begins = collected(begins);
+        let begins = collect_or_raise(begins);
         if !begins.is_empty() {
             return Finding::wrong(
                 format!("The clock says {}. {}", to_text(now), described(begins.iter())),

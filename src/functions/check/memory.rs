@@ -1,6 +1,6 @@
 //! Checks of shared memory: the ledger, and the version of the library that has created it.
 
-use flake_core::ledger::time::grant::{AHEAD_MICROS, FAR_MICROS};
+use flake_core::ledger::time::grant::{MAX_AHEAD_MICROS, RESERVE_AHEAD_MICROS};
 use pgrx::Spi;
 use pgrx::spi::SpiError;
 
@@ -15,9 +15,9 @@ pub fn marks(status: &Status, now: i64) -> Finding {
         return Finding { ok, detail: format!("No IDs can be made: {error}. {detail}"), hint };
     }
     let Some(ledger) = status.ledger else { return Finding::fine("No ID has been made since the server started.") };
-    let lead = status.lead.max(ledger.reserved.end().saturating_sub(now).saturating_sub(AHEAD_MICROS));
+    let lead = status.lead.max(ledger.reserved.end().saturating_sub(now).saturating_sub(RESERVE_AHEAD_MICROS));
     let by = lead.max(0) / 1_000_000;
-    if lead < FAR_MICROS {
+    if lead < MAX_AHEAD_MICROS {
         return Finding::fine(format!("IDs lead the clock by {by} seconds."));
     }
     let detail =

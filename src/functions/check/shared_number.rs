@@ -22,7 +22,7 @@ pub fn find(uses: &Uses, status: &Status, now: i64) -> Finding {
         let Some(own) = own_ids(layout) else { return };
         // Keys further ahead were chosen by clients.
         let is_near = |id: u64| layout.tick_of(id).is_ok_and(|tick| layout.start_of(tick) <= latest);
-        if let Some(&id) = keys.iter().find(|&&id| is_near(id as u64) && own.lack(id as u64)) {
+        if let Some(&id) = keys.iter().find(|&&id| is_near(id as u64) && own.has_not_made(id as u64)) {
             push(&mut others, describe(table, id, layout));
         }
     });

@@ -14,7 +14,7 @@ use crate::functions::layout_uses::{Expression, LONGEST_OBJECT, each_expression,
 use crate::layouts::known;
 use crate::postgres::encoding::shortened;
 use crate::postgres::extension::{self, Extension};
-use crate::postgres::memory::{collected, granted, require};
+use crate::postgres::memory::{collect_or_raise, granted, require};
 use crate::postgres::queries::{Queries, bytes};
 use crate::postgres::relation;
 use crate::postgres::stored_trees::{Argument, Call, Column};
@@ -159,7 +159,7 @@ impl Uses {
     /// Compares each default that makes IDs with the calls that read its column, and with the types of the columns that hold these IDs.
     fn compare(&mut self, queries: &Queries) {
         let made = self.defaults.iter().map(|(&column, default)| (column, default, self.made_by(default)));
-        let made = collected(made.filter(|(.., layouts)| !layouts.is_empty()));
+        let made = collect_or_raise(made.filter(|(.., layouts)| !layouts.is_empty()));
         for (column, Maker { object, .. }, layouts) in &made {
             require();
             for (by, reader) in self.read.get(column).into_iter().flatten() {
@@ -169,8 +169,8 @@ impl Uses {
                 }
             }
         }
-        let relations = collected(made.iter().map(|((relation, _), ..)| *relation));
-        let numbers = collected(made.iter().map(|((_, number), ..)| *number));
+        let relations = collect_or_raise(made.iter().map(|((relation, _), ..)| *relation));
+        let numbers = collect_or_raise(made.iter().map(|((_, number), ..)| *number));
         let arrays = [(pg_sys::OIDARRAYOID, relations.into_datum()), (pg_sys::INT2ARRAYOID, numbers.into_datum())];
         let arrays = arrays.map(|(of, array)| (of, array.unwrap_or(pg_sys::Datum::null())));
         queries.each::<4>(COLUMNS, &arrays, |&[place, name, of, modifier]| {

@@ -1,6 +1,6 @@
 //! The proof that all keys of a table are below the next ID, and other conditions of a table whose keys are to be IDs.
 
-use flake_core::ledger::time::grant::FAR_MICROS;
+use flake_core::ledger::time::grant::MAX_AHEAD_MICROS;
 use flake_core::{BUILTIN, Error as CoreError, Layout, Remedy};
 use pgrx::PgSqlErrorCode::*;
 use pgrx::spi::{SpiClient, SpiError};
@@ -109,7 +109,7 @@ fn require_below(key: &Key, layout: &Layout, first: i64, greatest: Option<i64>) 
     if let Some(greatest) = greatest.filter(|&greatest| greatest >= first) {
         let custom = catalog::names();
         let custom = custom.iter().filter_map(|name| custom::find(name).ok().flatten());
-        let remedy = layout.remedy(greatest, clock::now(), FAR_MICROS, BUILTIN.iter().chain(custom));
+        let remedy = layout.remedy(greatest, clock::now(), MAX_AHEAD_MICROS, BUILTIN.iter().chain(custom));
         let layout = layout.name();
         key.purpose
             .refuse(&to_utf8_lossy(&key.table), NOT_READY)

@@ -10,7 +10,7 @@ use pgrx::spi::{SpiClient, SpiError};
 use crate::error::Error;
 use crate::postgres::encoding::to_utf8_lossy;
 use crate::postgres::local_settings;
-use crate::postgres::memory::{collected, push};
+use crate::postgres::memory::{collect_or_raise, push};
 
 /// How long a text of the catalog may be, such as the expression of a constraint.
 const MAX_BYTES: usize = 120_000;
@@ -64,7 +64,8 @@ fn copied(text: &[u8]) -> Vec<u8> {
 
 /// Returns the first text of each row.
 pub fn names(rows: Vec<Texts>) -> Vec<String> {
-    let mut names = collected(rows.iter().filter_map(|row| Some(to_utf8_lossy(row.first()?.as_ref()?).into_owned())));
+    let mut names =
+        collect_or_raise(rows.iter().filter_map(|row| Some(to_utf8_lossy(row.first()?.as_ref()?).into_owned())));
     names.sort_unstable();
     names
 }

@@ -5,7 +5,7 @@ use std::fs::{File, OpenOptions, remove_file, rename};
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::fs::FileExt;
 
-use flake_core::ledger::lasting::file::{FILE as SIZE, HALF};
+use flake_core::ledger::durable::file::{FILE as SIZE, HALF};
 use pgrx::PgSqlErrorCode::*;
 
 use crate::error::Error;

@@ -3,8 +3,8 @@
 
 use std::ffi::CStr;
 
+use flake_core::ledger::durable::record::Reserved;
 use flake_core::ledger::host::{Change, Page};
-use flake_core::ledger::lasting::record::Reserved;
 
 use super::super::memory::{attach, memory};
 use super::super::pages::Hint;
@@ -74,7 +74,7 @@ pub fn read() -> Result<Page, Error> {
 /// Returns the reserved time that is known if pg_upgrade has left the page behind: the sequence and its copy, half by half.
 fn carried(page: &SequencePage) -> Option<Reserved> {
     let values = page.last_values(COPY).into_iter().flatten();
-    values.map(Reserved::numbered).reduce(|one, other| one.united(&other))
+    values.map(Reserved::from_number).reduce(|one, other| one.merged_with(&other))
 }
 
 /// Returns the turns that are known if pg_upgrade has left the page behind. The replication of sequences overwrites the logged sequence.

@@ -1,8 +1,8 @@
 //! Records: whatever their bytes are, reserved time only rises by reading them.
 
-use flake_core::ledger::lasting::file::newest;
-use flake_core::ledger::lasting::record::{Record, Reserved};
-use flake_core::ledger::lasting::record_format::SIZE;
+use flake_core::ledger::durable::file::newest;
+use flake_core::ledger::durable::record::{Record, Reserved};
+use flake_core::ledger::durable::record_format::SIZE;
 use twox_hash::XxHash3_64;
 
 use super::choices::Choices;
@@ -25,11 +25,11 @@ pub fn page(data: &[u8]) {
         let until = [choices.instant(&[before.reserved.until[0]]), choices.instant(&[before.reserved.until[1]])];
         let more =
             Reserved { acceptances: before.reserved.acceptances.saturating_add(u64::from(choices.byte() % 3)), until };
-        record.unite(&more);
+        record.merge_reserved(&more);
         assert!(record.reserved.contains(&before.reserved) && record.reserved.contains(&more));
         let is_accepted = more.acceptances > before.reserved.acceptances;
         assert!(if is_accepted { record.published.is_empty() } else { record.published == before.published });
-        let kept = Reserved::numbered(record.reserved.number());
+        let kept = Reserved::from_number(record.reserved.number());
         assert_eq!((kept.generation(), kept.number()), (record.reserved.generation(), record.reserved.number()));
         let again = Record::decode(&record.encode(number)).expect("what is written is read");
         assert_eq!(again, (record.clone(), number));

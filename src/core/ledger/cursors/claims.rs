@@ -1,6 +1,6 @@
 //! Which lines of shared memory have the cursors of a layout, and what the cursors say.
 
-use super::line::{CUSTOM_LINES, Line};
+use super::line::{CUSTOM_LINES, LaneCursors};
 use crate::cursors::Cursors;
 use crate::ledger::host::Server;
 use crate::ledger::time::shared::Shared;
@@ -73,7 +73,7 @@ impl<H: Server> Cursors for ServerCursors<'_, H> {
 
 /// The layout whose IDs some cursors count.
 #[derive(Debug, Clone, Copy)]
-pub struct Counted {
+pub struct ClaimRequest {
     /// The key of the layout. Layouts with the same bits have the same key, and share their cursors.
     pub key: u64,
     /// The layout's lanes on this server.
@@ -98,8 +98,8 @@ pub struct Quota {
 
 /// Finds the lines of a layout, or takes free ones. Returns None if its database has too many. There are always enough for built-in
 /// layouts. Layouts with the same bits make the same IDs, so the rule of the first one is in force for all of them.
-pub fn claim(server: &impl Server, counted: &Counted) -> Option<Claim> {
-    let Counted { key, lanes, rule, database } = *counted;
+pub fn claim(server: &impl Server, counted: &ClaimRequest) -> Option<Claim> {
+    let ClaimRequest { key, lanes, rule, database } = *counted;
     let (lines, used) = (server.lines(), &server.shared().lines);
     // The lock keeps others from taking the same lines.
     server.lock(|_| {
@@ -133,7 +133,7 @@ pub fn claim(server: &impl Server, counted: &Counted) -> Option<Claim> {
 }
 
 /// Returns the last tick in which sessions have taken IDs of a layout in the generation of an era. None if they have taken none.
-pub(super) fn last_tick(shared: &Shared, lines: &[Line], key: u64, lanes: &Lanes, era: u64) -> Option<u64> {
+pub(super) fn last_tick(shared: &Shared, lines: &[LaneCursors], key: u64, lanes: &Lanes, era: u64) -> Option<u64> {
     let used = &lines[..shared.lines.load(Ordering::Acquire) as usize];
     let first = starts(used).find(|&at| used[at].key.load(Ordering::Relaxed) == key)?;
     let cursors = used.get(first..first + lanes.count as usize)?.iter();
@@ -142,11 +142,11 @@ pub(super) fn last_tick(shared: &Shared, lines: &[Line], key: u64, lanes: &Lanes
 }
 
 /// Returns the lines that a database has, and how many it can have.
-pub fn quota(shared: &Shared, lines: &[Line], database: u32) -> Quota {
+pub fn quota(shared: &Shared, lines: &[LaneCursors], database: u32) -> Quota {
     quota_of(&lines[..shared.lines.load(Ordering::Acquire) as usize], database)
 }
 
-fn quota_of(used: &[Line], database: u32) -> Quota {
+fn quota_of(used: &[LaneCursors], database: u32) -> Quota {
     let (mut taken, mut of_others) = (0, 0);
     for at in starts(used) {
         let lanes = used[at].lanes.load(Ordering::Relaxed);
@@ -160,7 +160,7 @@ fn quota_of(used: &[Line], database: u32) -> Quota {
 }
 
 /// The first lines of each layout.
-fn starts(used: &[Line]) -> impl Iterator<Item = usize> {
+fn starts(used: &[LaneCursors]) -> impl Iterator<Item = usize> {
     let next = |at: &usize| Some(at + used.get(*at)?.lanes.load(Ordering::Relaxed).max(1) as usize);
     std::iter::successors(Some(0), next).take_while(|&at| at < used.len())
 }

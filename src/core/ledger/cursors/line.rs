@@ -16,7 +16,7 @@ pub const MOST_LINES: usize = CUSTOM_LINES + BUILT_IN_LINES;
 /// The cursors of one lane, in a cache line of their own. The first line of a layout also says what they count.
 #[repr(C, align(64))]
 #[derive(Debug)]
-pub struct Line {
+pub struct LaneCursors {
     cursors: [[AtomicU64; 2]; 2],
     /// In the first line of a layout, how often its snos have gone back in time.
     pub(super) steps_back: AtomicU64,
@@ -30,7 +30,7 @@ pub struct Line {
     pub(super) rolls: AtomicU64,
 }
 
-impl Default for Line {
+impl Default for LaneCursors {
     fn default() -> Self {
         Self {
             cursors: Default::default(),
@@ -43,7 +43,7 @@ impl Default for Line {
     }
 }
 
-impl Line {
+impl LaneCursors {
     /// The cursor of an era's generation for a value of the tick-tock bit, which is 0 in layouts.
     #[inline]
     pub fn cursor(&self, era: u64, bit: u64) -> &AtomicU64 {

@@ -5,8 +5,8 @@
 //! own. In earlier ticks, nothing tells them apart.
 
 use super::claims::last_tick;
-use super::line::Line;
-use crate::ledger::lasting::record::{Record, Reserved};
+use super::line::LaneCursors;
+use crate::ledger::durable::record::{Record, Reserved};
 use crate::ledger::time::shared::Shared;
 use crate::ledger::time::state::Ledger;
 use crate::{Lanes, Layout, Numbers};
@@ -24,7 +24,7 @@ impl<'a> OwnIds<'a> {
     /// Reads the cursors of a layout. All rows with IDs that are asked for were read before. `era` was read with the ledger under the
     /// ledger's lock, `key` is the key of the cursors, `lanes` are of the ledger's part, and `page` is of the rows' database.
     pub fn read(
-        (shared, lines): (&Shared, &[Line]),
+        (shared, lines): (&Shared, &[LaneCursors]),
         (ledger, era, page): (&Ledger, u64, &Record),
         (layout, key, lanes): (&'a Layout, u64, Lanes),
     ) -> Self {
@@ -35,7 +35,7 @@ impl<'a> OwnIds<'a> {
     }
 
     /// Whether an ID is of the server's part, and the server has not made it.
-    pub fn lack(&self, id: u64) -> bool {
+    pub fn has_not_made(&self, id: u64) -> bool {
         let Ok(parts) = self.layout.unpack(id) else { return false };
         holds(self.lanes.workers, parts.worker)
             && holds(self.lanes.sequences, parts.sequence)

@@ -2,9 +2,9 @@
 
 use super::change::put;
 use super::state::{Ledger, in_force};
+use crate::ledger::durable::file::newest;
+use crate::ledger::durable::record::Reserved;
 use crate::ledger::host::{Fault, Host, Server, Timeline, Writer};
-use crate::ledger::lasting::file::newest;
-use crate::ledger::lasting::record::Reserved;
 use crate::sync::Ordering;
 use crate::{Part, Turns};
 

@@ -2,8 +2,8 @@
 
 use super::shared::Shared;
 use super::state::Ledger;
+use crate::ledger::durable::file::store;
 use crate::ledger::host::{Server, Writer};
-use crate::ledger::lasting::file::store;
 
 /// Writes a ledger into the file, then puts it in force. If the file has an acceptance whose call has failed, that is in force too.
 pub(crate) fn change<W: Writer>(writer: &W, new: Ledger) -> Result<(), W::Error> {

@@ -3,25 +3,25 @@
 use super::change::change;
 use super::shared::generation_of;
 use super::state::{State, in_force};
-use crate::instant::BEGINNING;
+use crate::instant::MIN_INSTANT;
+use crate::ledger::durable::page::{read_page, update_page};
 use crate::ledger::host::{Host, Server, Writer};
-use crate::ledger::lasting::page::{raise_page, read_page};
 
 /// How far ahead of the clock time is reserved, in microseconds. IDs can lead the clock by that much after a crash.
-pub const AHEAD_MICROS: i64 = 3_000_000;
+pub const RESERVE_AHEAD_MICROS: i64 = 3_000_000;
 /// How far ahead of flake's time it is reserved at least, in microseconds.
 const LEAST_MICROS: i64 = 500_000;
 /// When this part of the reserved time is left, one session asks for more, and the others continue meanwhile: a third.
 const RESERVE_DIVISOR: i64 = 3;
 /// How much time a session gets at most, in microseconds. While IDs lead, it lasts twice as long. So a lead that exceeds flake.max_lead is
 /// noticed within 3 seconds.
-const LONGEST_GRANT_MICROS: i64 = AHEAD_MICROS / 2;
+const LONGEST_GRANT_MICROS: i64 = RESERVE_AHEAD_MICROS / 2;
 /// How far ahead of flake's time nothing explains that a time was used, in microseconds. Also the longest wait for a tick.
-pub const FAR_MICROS: i64 = AHEAD_MICROS + 2_000_000;
+pub const MAX_AHEAD_MICROS: i64 = RESERVE_AHEAD_MICROS + 2_000_000;
 
 /// Where a generator begins.
 #[derive(Debug, Clone, Copy)]
-pub struct Beginning {
+pub struct GeneratorStart {
     /// The era in which all this is valid.
     pub era: u64,
     /// The generator makes no ID in a tick that begins before this instant.
@@ -75,7 +75,7 @@ impl Request {
 pub fn grant<H: Host>(host: &mut H, era: u64, now: i64) -> Result<Grant, H::Error> {
     let page = read_page(host)?;
     let clock = host.clock();
-    let wanted = clock.saturating_add(AHEAD_MICROS).max(now.saturating_add(LEAST_MICROS));
+    let wanted = clock.saturating_add(RESERVE_AHEAD_MICROS).max(now.saturating_add(LEAST_MICROS));
     let request = Request { era, now, wanted, lead: now.saturating_sub(clock), max_lead: host.max_lead() };
     let Some((mut until, mut is_enough)) = host.lock(|state| request.look(&*host, state)) else {
         return Ok(Grant::Over);
@@ -95,7 +95,7 @@ pub fn grant<H: Host>(host: &mut H, era: u64, now: i64) -> Result<Grant, H::Erro
             _ => {}
         }
     }
-    raise_page(host, page)?;
+    update_page(host, page)?;
     debug_assert!(now < until, "an ID needs reserved time after it");
     let end = if is_enough { until.saturating_sub(request.reserve()) } else { until };
     debug_assert!(now < end && end <= until, "a session gets some time, and no more than is reserved");
@@ -118,7 +118,7 @@ fn reserve<W: Writer>(writer: &W, request: &Request) -> Result<Result<i64, Grant
 }
 
 /// Begins a generator.
-pub fn begin<H: Host>(host: &mut H) -> Result<Beginning, H::Error> {
+pub fn begin<H: Host>(host: &mut H) -> Result<GeneratorStart, H::Error> {
     let page = read_page(host)?;
     let known = host.lock(|state| Some((state.ledger?, state.file.is_in_doubt, host.shared().era())));
     let Some((ledger, is_in_doubt, era)) = known else { unreachable!("the page was read") };
@@ -127,9 +127,9 @@ pub fn begin<H: Host>(host: &mut H) -> Result<Beginning, H::Error> {
     let limit = ledger
         .reserved
         .end()
-        .saturating_sub(AHEAD_MICROS / RESERVE_DIVISOR)
+        .saturating_sub(RESERVE_AHEAD_MICROS / RESERVE_DIVISOR)
         .min(host.clock().saturating_add(LONGEST_GRANT_MICROS));
-    let limit = if is_ready { limit } else { BEGINNING };
+    let limit = if is_ready { limit } else { MIN_INSTANT };
     debug_assert!(limit <= ledger.reserved.end(), "a generator begins with no more time than is reserved");
-    Ok(Beginning { era, floor: ledger.floor, limit })
+    Ok(GeneratorStart { era, floor: ledger.floor, limit })
 }

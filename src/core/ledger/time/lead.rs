@@ -6,7 +6,7 @@ use crate::sync::Ordering;
 /// Lets IDs lead the clock from an instant on, unless the era has changed. The caller has read flake's time since it knows that
 /// instant, and it was lower.
 pub fn lead(server: &impl Server, era: u64, of_snos: bool, from: i64) {
-    let new = from.saturating_sub(server.steady() / 2);
+    let new = from.saturating_sub(server.monotonic() / 2);
     server.lock(|_| {
         let shared = server.shared();
         if shared.era() == era {

@@ -5,12 +5,12 @@ use std::sync::atomic::{Ordering, fence};
 
 use super::begin::{begin_ledger, turns};
 use super::change::change;
-use super::grant::AHEAD_MICROS;
+use super::grant::RESERVE_AHEAD_MICROS;
 use super::shared::Shared;
 use super::state::{Ledger, in_force};
 use crate::Turns;
+use crate::ledger::durable::page::{ensure_page_current, read_page, record_mark, update_page};
 use crate::ledger::host::{Fault, Host, Server};
-use crate::ledger::lasting::page::{confirm, raise_page, read_page, record_mark};
 
 /// The result of accepting the clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,10 +24,10 @@ pub struct Acceptance {
 }
 
 /// Returns up to where IDs lead a reading of the clock, or the reading if they do not.
-pub fn led_to(shared: &Shared, ledger: &Ledger, clock: i64, steady: i64) -> i64 {
+pub fn led_to(shared: &Shared, ledger: &Ledger, clock: i64, monotonic: i64) -> i64 {
     let era = shared.era();
     let announced = shared.announced(era).load(Ordering::SeqCst);
-    let time = |of_snos| shared.time(era, of_snos, clock, || steady);
+    let time = |of_snos| shared.time(era, of_snos, clock, || monotonic);
     time(false).max(time(true)).max(ledger.floor).max(announced)
 }
 
@@ -42,13 +42,10 @@ pub fn accept<H: Host>(host: &mut H) -> Result<Acceptance, H::Error> {
         let writer = host.writer();
         let Some(ledger) = writer.lock(in_force) else { unreachable!("the page was read") };
         // The clock is read here, because another session may announce a later instant while this one waits for the writer.
-        let (clock, steady, shared) = (writer.clock(), writer.steady(), writer.shared());
+        let (clock, monotonic, shared) = (writer.clock(), writer.monotonic(), writer.shared());
         let end = ledger.reserved.end();
-        let led_to = led_to(shared, &ledger, clock, steady).max(if end > clock.saturating_add(AHEAD_MICROS) {
-            end
-        } else {
-            clock
-        });
+        let led_to = led_to(shared, &ledger, clock, monotonic)
+            .max(if end > clock.saturating_add(RESERVE_AHEAD_MICROS) { end } else { clock });
         let announced = shared.announced(shared.era()).load(Ordering::SeqCst);
         let new = ledger.accepting();
         let is_too_far = led_to.saturating_sub(clock) > max_lead;
@@ -75,7 +72,7 @@ pub fn accept<H: Host>(host: &mut H) -> Result<Acceptance, H::Error> {
             Acceptance { from: led_to, is_new, announced }
         }
     };
-    raise_page(host, page)?;
+    update_page(host, page)?;
     Ok(done)
 }
 
@@ -94,7 +91,7 @@ pub fn start_above<H: Host>(host: &mut H, instant: i64) -> Result<(i64, bool), H
         (new, new != ledger)
     };
     fence(Ordering::SeqCst);
-    raise_page(host, page)?;
+    update_page(host, page)?;
     let era = host.shared().era();
     Ok((new.floor.max(host.time(era, false)), is_new))
 }
@@ -114,7 +111,7 @@ pub fn accept_turn<H: Host>(host: &mut H) -> Result<u32, H::Error> {
 /// # Errors
 /// The server's errors.
 pub fn unused<H: Host>(host: &mut H) -> Result<i64, H::Error> {
-    confirm(host)?;
+    ensure_page_current(host)?;
     let ledger = host.lock(in_force);
     Ok(ledger.map_or(i64::MIN, |ledger| ledger.reserved.until[0].max(ledger.reserved.until[1])))
 }

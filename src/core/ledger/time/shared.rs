@@ -1,6 +1,6 @@
 //! Shared memory that sessions use without a lock: the era, announced watermarks, and the anchors of flake's time.
 
-use crate::instant::BEGINNING;
+use crate::instant::MIN_INSTANT;
 use crate::sync::{AtomicI64, AtomicU32, AtomicU64, Ordering};
 
 /// Shared memory that sessions use without a lock.
@@ -21,13 +21,13 @@ pub struct Shared {
 struct OfGeneration {
     /// The highest announced watermark. No ID is made in a tick that has ended by then.
     announced: AtomicI64,
-    /// Of layouts and of snos: flake's time − half of the steady clock's reading; [`BEGINNING`] if the clock is flake's time.
+    /// Of layouts and of snos: flake's time − half of the steady clock's reading; [`MIN_INSTANT`] if the clock is flake's time.
     anchors: [AtomicI64; 2],
 }
 
 impl Default for Shared {
     fn default() -> Self {
-        let beginning = || AtomicI64::new(BEGINNING);
+        let beginning = || AtomicI64::new(MIN_INSTANT);
         let generation = || OfGeneration { announced: beginning(), anchors: [beginning(), beginning()] };
         Self {
             era: AtomicU64::new(0),
@@ -71,27 +71,27 @@ impl Shared {
 
     /// Returns flake's time in an era, of layouts or of snos. While IDs do not lead the clock, the steady clock is not read.
     #[inline]
-    pub fn time(&self, era: u64, of_snos: bool, clock: i64, steady: impl FnOnce() -> i64) -> i64 {
+    pub fn time(&self, era: u64, of_snos: bool, clock: i64, monotonic: impl FnOnce() -> i64) -> i64 {
         let anchor = self.anchor(era, of_snos);
         let known = anchor.load(Ordering::Relaxed);
-        if known == BEGINNING { clock } else { leading(anchor, known, clock, steady()) }
+        if known == MIN_INSTANT { clock } else { leading(anchor, known, clock, monotonic()) }
     }
 
     /// Clears the anchors of a generation, before it is in force.
     pub(super) fn clear_anchors(&self, generation: usize) {
         for anchor in &self.generations[generation].anchors {
-            anchor.store(BEGINNING, Ordering::SeqCst);
+            anchor.store(MIN_INSTANT, Ordering::SeqCst);
         }
     }
 }
 
 /// Returns flake's time, and clears the anchor if the clock has caught up.
 #[cold]
-fn leading(anchor: &AtomicI64, known: i64, clock: i64, steady: i64) -> i64 {
-    let time = known.saturating_add(steady / 2);
+fn leading(anchor: &AtomicI64, known: i64, clock: i64, monotonic: i64) -> i64 {
+    let time = known.saturating_add(monotonic / 2);
     if time <= clock {
         // If this fails, another session has cleared or raised it.
-        let _ = anchor.compare_exchange(known, BEGINNING, Ordering::SeqCst, Ordering::Relaxed);
+        let _ = anchor.compare_exchange(known, MIN_INSTANT, Ordering::SeqCst, Ordering::Relaxed);
     }
     time.max(clock)
 }

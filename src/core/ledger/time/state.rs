@@ -1,6 +1,6 @@
 //! The state that sessions share under the ledger's lock. The ledger only computes; `change` puts another one in force.
 
-use crate::ledger::lasting::record::{Record, Reserved};
+use crate::ledger::durable::record::{Record, Reserved};
 use crate::{Node, Part, Turns};
 
 /// Shared memory that sessions use under the ledger's lock.
@@ -58,7 +58,7 @@ impl Ledger {
     /// Returns the ledger after it has counted what another writer had reserved.
     #[must_use]
     pub(crate) fn counting(&self, found: &Reserved) -> Self {
-        let new = self.reserving(&self.reserved.united(found));
+        let new = self.reserving(&self.reserved.merged_with(found));
         Self { floor: new.floor.max(found.until[new.reserved.generation()]), ..new }
     }
 

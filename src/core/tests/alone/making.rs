@@ -1,7 +1,7 @@
 //! A session that makes IDs on such a server.
 
+use flake_core::ledger::durable::page::record_mark;
 use flake_core::ledger::host::Server;
-use flake_core::ledger::lasting::page::record_mark;
 use flake_core::ledger::time::begin::parts;
 use flake_core::ledger::time::grant::{Grant, grant};
 use flake_core::{Answer, Layout, Place, Resumable, built_in, lanes_of};

@@ -8,10 +8,10 @@ use std::ops::Deref;
 use std::sync::atomic::Ordering;
 
 use flake_core::Node;
-use flake_core::ledger::cursors::line::Line;
+use flake_core::ledger::cursors::line::LaneCursors;
+use flake_core::ledger::durable::file::{HALF, newest};
+use flake_core::ledger::durable::record::Reserved;
 use flake_core::ledger::host::{Change, Fault, Host, Page, Server, Timeline, Writer};
-use flake_core::ledger::lasting::file::{HALF, newest};
-use flake_core::ledger::lasting::record::Reserved;
 use flake_core::ledger::time::shared::Shared;
 use flake_core::ledger::time::state::{Ledger, State};
 
@@ -37,7 +37,7 @@ impl From<Fault> for Trouble {
 pub struct Alone {
     /// The readings of the clock and of the steady clock.
     pub now: Cell<i64>,
-    pub steady: Cell<i64>,
+    pub monotonic: Cell<i64>,
     /// After the next reading of the clock, another session raises the cursor of the first lane to this number, and the clock shows this
     /// instant.
     pub after_reading: Cell<Option<(u64, i64)>>,
@@ -56,19 +56,19 @@ pub struct Alone {
     pub disk_fails: Cell<bool>,
     pub random: Cell<u64>,
     shared: Shared,
-    lines: Vec<Line>,
+    lines: Vec<LaneCursors>,
     state: RefCell<State>,
 }
 
-fn lines() -> Vec<Line> {
-    std::iter::repeat_with(Line::default).take(LINES).collect()
+fn lines() -> Vec<LaneCursors> {
+    std::iter::repeat_with(LaneCursors::default).take(LINES).collect()
 }
 
 impl Alone {
     pub fn new() -> Self {
         Self {
             now: Cell::new(NOON),
-            steady: Cell::new(0),
+            monotonic: Cell::new(0),
             after_reading: Cell::default(),
             max_lead: Cell::new(HOUR),
             file: RefCell::new(None),
@@ -113,7 +113,7 @@ impl Alone {
     /// Time passes.
     pub fn pass(&self, by: i64) -> &Self {
         self.now.set(self.now.get() + by);
-        self.steady.set(self.steady.get() + by);
+        self.monotonic.set(self.monotonic.get() + by);
         self
     }
 
@@ -144,13 +144,13 @@ impl Server for Alone {
         }
         now
     }
-    fn steady(&self) -> i64 {
-        self.steady.get()
+    fn monotonic(&self) -> i64 {
+        self.monotonic.get()
     }
     fn shared(&self) -> &Shared {
         &self.shared
     }
-    fn lines(&self) -> &[Line] {
+    fn lines(&self) -> &[LaneCursors] {
         &self.lines
     }
     fn lock<R>(&self, act: impl FnOnce(&mut State) -> R) -> R {

@@ -1,6 +1,6 @@
 //! A disk that tears writes, and that loses what was not flushed.
 
-use flake_core::ledger::lasting::file::{FILE, HALF};
+use flake_core::ledger::durable::file::{FILE, HALF};
 
 const SECTOR: usize = 512;
 

@@ -3,8 +3,8 @@
 use std::cell::Cell;
 use std::sync::Arc;
 
+use flake_core::ledger::durable::page::record_mark;
 use flake_core::ledger::host::Page;
-use flake_core::ledger::lasting::page::record_mark;
 use flake_core::ledger::time::operator;
 use flake_core::watermark::NONE;
 

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 
 use flake_core::Node;
-use flake_core::ledger::cursors::line::Line;
+use flake_core::ledger::cursors::line::LaneCursors;
 use flake_core::ledger::host::{Change, Fault, Host, Page, Server, Timeline, Writer};
 use flake_core::ledger::time::shared::Shared;
 use flake_core::ledger::time::state::State;
@@ -154,12 +154,12 @@ impl Server for Hosted {
         now
     }
 
-    fn steady(&self) -> i64 {
+    fn monotonic(&self) -> i64 {
         self.play.time()
     }
 
     fn time(&self, era: u64, of_snos: bool) -> i64 {
-        let time = self.shared().time(era, of_snos, self.clock(), || self.steady());
+        let time = self.shared().time(era, of_snos, self.clock(), || self.monotonic());
         self.play.any_time(time)
     }
 
@@ -168,7 +168,7 @@ impl Server for Hosted {
         &self.memory.shared
     }
 
-    fn lines(&self) -> &[Line] {
+    fn lines(&self) -> &[LaneCursors] {
         self.step("looks at the cursors of lanes");
         &self.memory.lines
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use flake_core::ledger::time::grant::AHEAD_MICROS;
+use flake_core::ledger::time::grant::RESERVE_AHEAD_MICROS;
 
 use crate::layouts::{LAYOUTS, SECOND, own_ids};
 use crate::machine::SLOTS;
@@ -73,7 +73,10 @@ impl Play {
                 && world.oracle.has_replayed(machine.branch, made)
         };
         let made = |made: &&Made| {
-            own[made.database].get(made.kind).and_then(Option::as_ref).is_some_and(|own| own.lack(made.id.number()))
+            own[made.database]
+                .get(made.kind)
+                .and_then(Option::as_ref)
+                .is_some_and(|own| own.has_not_made(made.id.number()))
         };
         let foreign = world.oracle.made.iter().filter(is_here).find(made).map(|made| format!("{made}"));
         if let Some(foreign) = foreign {
@@ -169,7 +172,7 @@ impl Play {
                 if self.connects(at, database) && !self.makes_at_once(at) {
                     return self.is_stuck(at, database, "although it has just made some");
                 }
-                let (lead, most) = (self.lead(), if round == 0 { 0 } else { AHEAD_MICROS + SECOND });
+                let (lead, most) = (self.lead(), if round == 0 { 0 } else { RESERVE_AHEAD_MICROS + SECOND });
                 if lead > most && !self.has_failed() {
                     let sentence = format!("IDs lead the clock by {lead} microseconds after {round} restarts");
                     return self.world().fail(sentence);

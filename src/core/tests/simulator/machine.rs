@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use flake_core::ledger::cursors::line::Line;
+use flake_core::ledger::cursors::line::LaneCursors;
 use flake_core::ledger::time::shared::Shared;
 use flake_core::ledger::time::state::State;
 use flake_core::watermark::ProcTransactions;
@@ -27,7 +27,7 @@ const LINES: usize = 16;
 /// The memory of a server from its start on.
 pub struct Memory {
     pub shared: Shared,
-    pub lines: [Line; LINES],
+    pub lines: [LaneCursors; LINES],
     pub state: Mutex<State>,
     /// The right to change the ledger.
     pub writer: Mutex<()>,

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use flake_core::ledger::durable::record::Reserved;
 use flake_core::ledger::host::Page;
-use flake_core::ledger::lasting::record::Reserved;
 
 use crate::disk::File;
 use crate::exemptions::has_a_page;
@@ -206,7 +206,7 @@ impl Play {
             keep_watermarks(machine);
             for database in 0..DATABASES {
                 if let Some(page) = machine.wal.databases[database].0.clone() {
-                    let reserved = page.reserved.map(|reserved| Reserved::numbered(reserved.number()));
+                    let reserved = page.reserved.map(|reserved| Reserved::from_number(reserved.number()));
                     let without = Page { bytes: None, reserved, turns: page.turns };
                     let record = Record::Extension(database, Some(Arc::new(without)));
                     let record = machine.wal.write(self.time(), record);

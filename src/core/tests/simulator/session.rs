@@ -4,8 +4,8 @@ use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
+use flake_core::ledger::durable::file::newest;
 use flake_core::ledger::host::{Fault, Server};
-use flake_core::ledger::lasting::file::newest;
 use flake_core::ledger::time::begin;
 use flake_core::ledger::time::shared::generation_of;
 use flake_core::watermark::transactions::SessionTransactions;

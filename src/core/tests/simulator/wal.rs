@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use flake_core::ledger::durable::record::{Record as Reserving, Reserved};
 use flake_core::ledger::host::Page;
-use flake_core::ledger::lasting::record::{Record as Reserving, Reserved};
 
 pub const DATABASES: usize = 2;
 

@@ -1,12 +1,12 @@
 //! The content of a file or a page.
 
 use crate::Turns;
-use crate::instant::BEGINNING;
+use crate::instant::MIN_INSTANT;
 
 /// How many published watermarks a page keeps.
 pub const MAX_PUBLISHED: usize = 12;
 /// Space for later versions, in bytes.
-pub const ROOM: usize = 248;
+pub const SPARE_BYTES: usize = 248;
 
 /// The instant from which `pg_upgrade`'s number counts: 2020-01-01T00:00:00Z.
 const SINCE: i64 = 1_577_836_800_000_000;
@@ -21,13 +21,13 @@ const BITS: u32 = 31;
 pub struct Reserved {
     /// How often the clock was accepted. The last bit is the generation in force.
     pub acceptances: u64,
-    /// For each generation, the instant before which all time may have been used; [`BEGINNING`] if none was.
+    /// For each generation, the instant before which all time may have been used; [`MIN_INSTANT`] if none was.
     pub until: [i64; 2],
 }
 
 impl Reserved {
     /// No time is reserved.
-    pub const NONE: Self = Self { acceptances: 0, until: [BEGINNING; 2] };
+    pub const NONE: Self = Self { acceptances: 0, until: [MIN_INSTANT; 2] };
 
     /// The generation in force, 0 or 1.
     pub const fn generation(&self) -> usize {
@@ -41,7 +41,7 @@ impl Reserved {
 
     /// Returns the greater of each number.
     #[must_use]
-    pub fn united(&self, other: &Self) -> Self {
+    pub fn merged_with(&self, other: &Self) -> Self {
         Self {
             acceptances: self.acceptances.max(other.acceptances),
             until: [self.until[0].max(other.until[0]), self.until[1].max(other.until[1])],
@@ -50,7 +50,7 @@ impl Reserved {
 
     /// Returns whether uniting it with the other would not change it.
     pub fn contains(&self, other: &Self) -> bool {
-        self.united(other) == *self
+        self.merged_with(other) == *self
     }
 
     /// Returns it as a number from 1 on, which `pg_upgrade` keeps as the last value of a sequence: `until` of both halves, rounded up
@@ -66,7 +66,7 @@ impl Reserved {
     }
 
     /// Returns what a number says.
-    pub fn numbered(number: i64) -> Self {
+    pub fn from_number(number: i64) -> Self {
         let until = |units: i64| SINCE + (units & ((1 << BITS) - 1)) * UNIT;
         Self { acceptances: (number & 1) as u64, until: [until(number >> (BITS + 1)), until(number >> 1)] }
     }
@@ -93,21 +93,21 @@ pub struct Record {
     /// Watermarks for standbys, the latest last.
     pub published: Vec<Published>,
     /// The space for later versions, copied unchanged.
-    pub room: [u8; ROOM],
+    pub room: [u8; SPARE_BYTES],
 }
 
 impl Default for Record {
     fn default() -> Self {
-        Self { reserved: Reserved::NONE, writer: 0, turns: Turns::NONE, published: Vec::new(), room: [0; ROOM] }
+        Self { reserved: Reserved::NONE, writer: 0, turns: Turns::NONE, published: Vec::new(), room: [0; SPARE_BYTES] }
     }
 }
 
 impl Record {
     /// Unites it with more reserved time. Watermarks from before an acceptance are removed.
-    pub fn unite(&mut self, reserved: &Reserved) {
+    pub fn merge_reserved(&mut self, reserved: &Reserved) {
         if reserved.acceptances > self.reserved.acceptances {
             self.published.clear();
         }
-        self.reserved = self.reserved.united(reserved);
+        self.reserved = self.reserved.merged_with(reserved);
     }
 }

@@ -27,7 +27,7 @@ fn count<H: Host>(host: &mut H, record: &Record) -> Result<(), H::Error> {
 }
 
 /// Writes the page unless it has everything already.
-pub(crate) fn raise_page<H: Host>(host: &mut H, mut page: Record) -> Result<(), H::Error> {
+pub(crate) fn update_page<H: Host>(host: &mut H, mut page: Record) -> Result<(), H::Error> {
     loop {
         let Some(ledger) = host.lock(in_force) else { return Ok(()) };
         if ledger.is_in(&page) {
@@ -37,7 +37,7 @@ pub(crate) fn raise_page<H: Host>(host: &mut H, mut page: Record) -> Result<(), 
             Err(fault) => (Change::Keep, Err(fault)),
             Ok(record) if !ledger.has_counted(&record) => (Change::Keep, Ok(Some(record))),
             Ok(mut record) => {
-                record.unite(&ledger.reserved);
+                record.merge_reserved(&ledger.reserved);
                 debug_assert!(
                     ledger.is_in(&Record { writer: ledger.writer, ..record.clone() }),
                     "the page has everything then"
@@ -53,9 +53,9 @@ pub(crate) fn raise_page<H: Host>(host: &mut H, mut page: Record) -> Result<(), 
 }
 
 /// Makes sure that the page has what this server has reserved.
-pub fn confirm<H: Host>(host: &mut H) -> Result<(), H::Error> {
+pub fn ensure_page_current<H: Host>(host: &mut H) -> Result<(), H::Error> {
     let page = read_page(host)?;
-    raise_page(host, page)
+    update_page(host, page)
 }
 
 /// Writes this server's record into the page of its database, which may just have been created.
@@ -68,5 +68,5 @@ pub fn record_mark<H: Host>(host: &mut H) -> Result<(), H::Error> {
             change(&writer, ledger)?;
         }
     }
-    raise_page(host, page)
+    update_page(host, page)
 }

@@ -40,7 +40,7 @@ pub fn store<W: Writer>(writer: &W, ledger: &Ledger) -> Result<Reserved, W::Erro
     let exists = known.is_some() && !state.is_old;
     let mut record = known.unwrap_or_default();
     let before = record.reserved;
-    record.unite(&ledger.reserved);
+    record.merge_reserved(&ledger.reserved);
     debug_assert!(record.reserved.contains(&before), "a record loses nothing that the file has");
     (record.writer, record.turns) = (ledger.writer, ledger.turns);
     let number = state.number + 1;

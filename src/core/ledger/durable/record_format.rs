@@ -4,7 +4,7 @@ use twox_hash::XxHash3_64;
 use zerocopy::little_endian::{I64, U16, U64};
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-use super::record::{MAX_PUBLISHED, Published, ROOM, Record, Reserved};
+use super::record::{MAX_PUBLISHED, Published, Record, Reserved, SPARE_BYTES};
 use crate::Turns;
 
 /// The size of a block in bytes: a sector of a disk, and much less than a page of PostgreSQL.
@@ -37,7 +37,7 @@ struct Body {
     published_count: U64,
     published: [PublishedBytes; MAX_PUBLISHED],
     /// Space for later versions, which this version copies unchanged.
-    room: [u8; ROOM],
+    room: [u8; SPARE_BYTES],
 }
 
 const _: () = assert!(SIZE == 512);
@@ -99,7 +99,7 @@ impl Record {
         let record = Self {
             reserved: Reserved { acceptances: body.acceptances.get(), until: body.until.map(I64::get) },
             writer: body.writer.get(),
-            turns: Turns::numbered(body.turns.get()),
+            turns: Turns::from_number(body.turns.get()),
             published: published.collect(),
             room: body.room,
         };
