@@ -75,6 +75,11 @@ def without_front_matter(source):
         page.write_text(re.sub(r"\A---\n.*?\n---\n+", "", page.read_text(), flags=re.S))
 
 
+def link_own_pages(index):
+    """The README names pages that only this site has."""
+    index.write_text(re.sub(r"`(playground|read-an-id)\.html`", r"[\g<0>](\1.md)", index.read_text()))
+
+
 def rename_readmes(source):
     """A web server shows index.html for a directory."""
     for page in source.rglob("*.md"):
@@ -120,6 +125,7 @@ def main(root, pglite, wasm, book):
     subprocess.run([root / "scripts/documentation", source], check=True)
     without_front_matter(source)
     rename_readmes(source)
+    link_own_pages(source / "index.md")
     add_playground(source, root, pglite)
     add_reader(source, wasm)
     (source / "SUMMARY.md").write_text(summary(source))

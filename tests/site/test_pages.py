@@ -20,6 +20,13 @@ def test_front_matter_is_no_heading(browser, address):
     assert browser.run("document.querySelector('main h1, main h2').textContent") == "Code that uses flake"
 
 
+def test_the_first_page_leads_to_the_playground_and_the_reader(browser, address):
+    for page in "playground", "read-an-id":
+        browser.open(f"{address}/index.html")
+        browser.click(f"main a[href='{page}.html']")
+        browser.until(f"location.pathname === '/{page}.html'")
+
+
 def search(browser, address, text):
     """Searches on the first page, and returns the links that are found."""
     browser.open(f"{address}/index.html")
