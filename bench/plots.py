@@ -29,7 +29,7 @@ def bars(path, title, unit, values, labels, ours, form):
     axes.set_xlim(0, most * 1.14)
     axes.set_xlabel(unit, color=INK)
     axes.xaxis.set_major_formatter("{x:,g}")
-    finish(figure, axes, title, axes.xaxis)
+    finish(figure, [axes], title)
     for key, label in zip(keys, axes.get_yticklabels(), strict=True):
         label.set_color(OURS if key in ours else INK)
     save(figure, path)
@@ -56,19 +56,20 @@ def lines(path, title, unit, values, labels, ours, numbers, form):
     axes.yaxis.set_major_formatter("{x:,.0f}")
     axes.set_xlim(-0.15, len(numbers) + 0.75)
     axes.set_ylim(0, max(top, ends[-1][0]) * 1.08)
-    finish(figure, axes, title, axes.yaxis)
+    finish(figure, [axes], title, "yaxis")
     save(figure, path)
 
 
-def finish(figure, axes, title, measured):
+def finish(figure, panels, title, measured="xaxis"):
     """Titles begin at the left edge of the plot, whatever the width of the labels. A grid shows the axis that measures."""
     assert len(title) <= LONGEST, title
     figure.suptitle(title, x=0.012, ha="left", color=INK, fontsize=12)
-    for side in axes.spines:
-        axes.spines[side].set_visible(False)
-    axes.tick_params(which="both", length=0, colors=INK)
-    axes.set_axisbelow(True)
-    measured.grid(True, color=GRID, linewidth=0.8)
+    for axes in panels:
+        for side in axes.spines:
+            axes.spines[side].set_visible(False)
+        axes.tick_params(which="both", length=0, colors=INK)
+        axes.set_axisbelow(True)
+        getattr(axes, measured).grid(True, color=GRID, linewidth=0.8)
     figure.tight_layout()
 
 
@@ -96,6 +97,7 @@ def draw(folder, results):
     sizes_of_20 = tight["indexes"]["20"]["sizes"]
     title = "Index after eight sessions inserted 480,000 rows, 20 at a time"
     bars(folder / "tight.svg", title, "megabytes", sizes_of_20, tight["labels"], set(tight["ours"]), "{:.1f}")
+    draw_timed(folder / "timed.svg", results)
     draw_consumers(folder, results["consumers"])
     draw_standby(folder / "standby.svg", results["standby"])
     for name, title, unit, values, form in (
@@ -109,6 +111,25 @@ def draw(folder, results):
         ("generating", "IDs that are not stored", "millions of IDs per second", results["generating"][0], "{:.1f}"),
     ):
         lines(folder / f"{name}.svg", title, unit, values, labels, ours, numbers, form)
+
+
+def draw_timed(path, results):
+    """The cost of a key and a time: seconds on the left, megabytes on the right, and one bar for each way."""
+    names = {"flake": "flake_next('twitter')", "timed": results["labels"]["timed"]}
+    parts = [("INSERT", "seconds", results["fill"], "{:.2f}"), ("On disk", "megabytes", results["on disk"], "{:.1f}")]
+    figure, panels = plt.subplots(1, 2, sharey=True, figsize=(WIDTH, 2.5))
+    places = [1, 0]
+    for axes, (what, unit, values, form) in zip(panels, parts, strict=True):
+        found = [values[key] for key in names]
+        axes.barh(places, found, color=[OURS, OTHERS], height=0.6)
+        for place, value in zip(places, found, strict=True):
+            axes.text(value + max(found) * 0.02, place, form.format(value), va="center", color=INK)
+        axes.set_xlim(0, max(found) * 1.25)
+        axes.set_title(what, loc="left", color=INK, fontsize=11)
+        axes.set_xlabel(unit, color=INK)
+        axes.set_yticks(places, names.values())
+    finish(figure, panels, "A million rows with a key and a time")
+    save(figure, path)
 
 
 def draw_consumers(folder, found):
@@ -137,5 +158,5 @@ def draw_standby(path, found):
     axes.set_ylabel("milliseconds", color=INK)
     axes.yaxis.set_major_formatter("{x:,.0f}")
     axes.legend(frameon=False, loc="upper left", labelcolor=INK)
-    finish(figure, axes, "Age of rows and of the watermark on a standby whose replay is paused", axes.yaxis)
+    finish(figure, [axes], "Age of rows and of the watermark on a standby whose replay is paused", "yaxis")
     save(figure, path)

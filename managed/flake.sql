@@ -57,7 +57,7 @@ CREATE TYPE flake.layout AS (
 
 -- generated
 CREATE FUNCTION flake.names() RETURNS text[] IMMUTABLE PARALLEL SAFE LANGUAGE sql
-    RETURN ARRAY['twitter', 'snowflake', 'si', 'si_single', 'uniqueid', 'uniqueid_v3', 'base64id', 'discord', 'instagram', 'mastodon', 'sonyflake', 'sonyflake_v2', 'tsid', 'leaf', 'baidu', 'seata', 'yitter', 'pgedge', 'pgedge_1_0', 'influxdb', 'weibo', 'linkedin', 'cockroach', 'simpleflake'];
+    RETURN ARRAY['twitter', 'snowflake', 'si', 'si_single', 'uniqueid', 'uniqueid_v3', 'base64id', 'discord', 'instagram', 'mastodon', 'sonyflake', 'sonyflake_v2', 'tsid', 'leaf', 'baidu', 'seata', 'yitter', 'pgedge', 'pgedge_1_0', 'influxdb', 'weibo', 'linkedin', 'cockroach', 'simpleflake', 'pgactive'];
 
 CREATE FUNCTION flake.known(name text) RETURNS flake.layout IMMUTABLE PARALLEL SAFE LANGUAGE plpgsql AS $$
 BEGIN
@@ -86,6 +86,7 @@ BEGIN
         WHEN 'linkedin' THEN ROW('linkedin', 0, 1000, 4398046511103, 2199023255551, '{22,42}', NULL, NULL, 0, 0, 4194303, '{}', '{}', '{"opaque": "{{0,22}}"}', 64, '[{"bits": 42, "name": "timestamp", "role": "timestamp"}, {"bits": 22, "name": "opaque", "role": "random"}]', 'reset', true, false, 'decimal', 'LinkedIn''s activity URNs, by their published samples')::flake.layout
         WHEN 'cockroach' THEN ROW('cockroach', 1420070400000000, 10, 281474976710655, 281474976710655, '{15,48}', NULL, NULL, '-9223372036854775808', 0, 0, '{{0,15}}', '{}', '{"node": "{{0,15}}"}', 63, '[{"bits": 48, "name": "timestamp", "role": "timestamp"}, {"bits": 15, "name": "node", "role": "worker"}]', 'reset', true, false, 'decimal', 'CockroachDB''s unique_rowid()')::flake.layout
         WHEN 'simpleflake' THEN ROW('simpleflake', 946702800000000, 1000, 2199023255551, 1099511627775, '{23,41}', NULL, NULL, 0, 0, 8388607, '{}', '{}', '{"random": "{{0,23}}"}', 64, '[{"bits": 41, "name": "timestamp", "role": "timestamp"}, {"bits": 23, "name": "random", "role": "random"}]', 'reset', true, false, 'decimal', 'SawdustSoftware/simpleflake, whose IDs differ by chance')::flake.layout
+        WHEN 'pgactive' THEN ROW('pgactive', 1475796139634000, 1000, 1099511627775, 549755813887, '{24,40}', NULL, NULL, 0, 0, 0, '{{14,10}}', '{{0,14}}', '{"node": "{{14,10}}", "sequence": "{{0,14}}"}', 64, '[{"bits": 40, "name": "timestamp", "role": "timestamp"}, {"bits": 10, "name": "node", "role": "worker"}, {"bits": 14, "name": "sequence", "role": "sequence"}]', 'rolling', true, true, 'decimal', 'aws/pgactive''s pgactive_snowflake_id_nextval()')::flake.layout
         END;
 END $$;
 -- end of generated

@@ -14,7 +14,7 @@ INSERT INTO orders (item) VALUES ('tea'), ('rice'), ('salt') RETURNING *;
 
 \set ECHO none
 \echo
-\echo '2. An ID knows when it was made, and where.'
+\echo '2. An ID knows when it was made, and where. Workers jump: sessions share them. Two fields of this layout make a worker.'
 \echo
 \set ECHO queries
 

@@ -57,7 +57,7 @@ def summary(source):
         if heading == "Start":
             chapter("All pages", "docs/index.md")
         for name, path in ITEM.findall(items):
-            chapter(name, f"docs/{path}")
+            chapter(name, os.path.normpath(f"docs/{path}"))
             if path == "tutorial.md":
                 chapter(title(source / "playground.md"), "playground.md")
                 chapter(title(source / "read-an-id.md"), "read-an-id.md")
@@ -67,6 +67,17 @@ def summary(source):
         path = page.relative_to(source)
         chapter(f"{title(page)} ({path.parts[1]})" if path.match("clients/*/*") else title(page), path)
     return "\n".join(lines) + "\n"
+
+
+def without_front_matter(source):
+    """mdBook would show it as a heading."""
+    for page in (source / "skills").rglob("*.md"):
+        page.write_text(re.sub(r"\A---\n.*?\n---\n+", "", page.read_text(), flags=re.S))
+
+
+def link_own_pages(index):
+    """The README names pages that only this site has."""
+    index.write_text(re.sub(r"`(playground|read-an-id)\.html`", r"[\g<0>](\1.md)", index.read_text()))
 
 
 def rename_readmes(source):
@@ -112,7 +123,9 @@ def main(root, pglite, wasm, book):
     source = book / "source"
     shutil.rmtree(book, ignore_errors=True)
     subprocess.run([root / "scripts/documentation", source], check=True)
+    without_front_matter(source)
     rename_readmes(source)
+    link_own_pages(source / "index.md")
     add_playground(source, root, pglite)
     add_reader(source, wasm)
     (source / "SUMMARY.md").write_text(summary(source))

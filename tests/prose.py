@@ -15,7 +15,7 @@ BEGINS = re.compile(r"\s*(?:\||#|\d+\. |[*-] )")
 
 def files():
     """The pages and the sources, without what is built."""
-    below = (path for top in ["docs", "contributing", *COMMENTS] for path in (ROOT / top).rglob("*"))
+    below = (path for top in ["docs", "skills", "contributing", *COMMENTS] for path in (ROOT / top).rglob("*"))
     found = [*ROOT.glob("*.md"), *(path for path in below if path.is_file())]
     for path in sorted(found):
         is_text = path.suffix in MARKS and (path.suffix or path.read_bytes().startswith(b"#!"))

@@ -14,6 +14,7 @@ OF_POSTGRESQL = [
     "could not determine polymorphic type because input has type unknown",
     'could not find function "…" in file "…"',
     'could not access file "flake": No such file or directory',
+    'duplicate key value violates unique constraint "…"',
 ]
 # Messages that need no entry, because their DETAIL and HINT say everything.
 SELF_EXPLAINING = {

@@ -82,7 +82,8 @@ def test_the_picture_of_an_id_has_the_bits_of_an_id_of_the_readme():
     picture, readme = (ROOT / path for path in ("docs/explanation/drawings/id.svg", "README.md"))
     drawn = picture.read_text()
     number = int(re.search(r">(\d{19})<", drawn)[1])
-    assert f" {number} | tea " in readme.read_text()
+    row = re.search(rf"^ {number} \| tea +\| (.*)\+00$", readme.read_text(), re.M)
+    assert f"= {row[1]} UTC" in drawn
     assert "".join(re.findall(r">([01])</text>", drawn)) == f"{number:064b}"
     for name, value in ("time", number >> 22), ("worker", number >> 12 & 1023), ("sequence", number & 4095):
         assert f">{name}: {value:,}" in drawn

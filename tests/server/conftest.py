@@ -22,7 +22,10 @@ from waiting import wait_until
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 # The layouts that load tests use. A layout is left out if its IDs are made like another layout's.
 LAYOUTS = ["twitter", "snowflake", "si", "si_single", "uniqueid", "base64id", "discord", "mastodon", "sonyflake", "tsid"]
-LIKE = {"instagram": "si", "sonyflake_v2": "sonyflake", "leaf": "twitter", "seata": "uniqueid", "influxdb": "twitter"}
+LIKE = {
+    "instagram": "si", "sonyflake_v2": "sonyflake", "leaf": "twitter", "seata": "uniqueid", "influxdb": "twitter",
+    "pgactive": "discord",
+}  # fmt: skip
 # How long load tests load.
 SECONDS = int(os.environ.get("FLAKE_TEST_SECONDS", "2"))
 # How much memory must be free for servers to be made there, in bytes.

@@ -302,7 +302,7 @@ def test_make_package_names_what_is_missing_and_its_parts(tmp_path):
     assert said(PG_CONFIG=str(none)) == f"flake: no PostgreSQL: {none} is not a program (set PG_CONFIG, or run 'make setup')"
     assert said(PG_CONFIG=str(pg_config(tmp_path, "14.1"))) == "flake: PostgreSQL 14 is not supported, 15 to 19 are"
     assert said(FLAKE_PACKAGE_VERSIONS="14") == "flake: no source of PostgreSQL 14 is known"
-    assert said("everything") == "flake: package: archive, source, or no argument"
+    assert said("everything") == "flake: package: archive, source, trusted, or no argument"
     assert said("archive") == "flake: the archive is made from a git repository"
 
 

@@ -15,6 +15,18 @@ def test_each_page_of_docs_has_a_page():
     assert wanted <= {path.relative_to(HTML) for path in HTML.rglob("*.html")}
 
 
+def test_front_matter_is_no_heading(browser, address):
+    browser.open(f"{address}/skills/flake/SKILL.html")
+    assert browser.run("document.querySelector('main h1, main h2').textContent") == "Code that uses flake"
+
+
+def test_the_first_page_leads_to_the_playground_and_the_reader(browser, address):
+    for page in "playground", "read-an-id":
+        browser.open(f"{address}/index.html")
+        browser.click(f"main a[href='{page}.html']")
+        browser.until(f"location.pathname === '/{page}.html'")
+
+
 def search(browser, address, text):
     """Searches on the first page, and returns the links that are found."""
     browser.open(f"{address}/index.html")
@@ -35,6 +47,26 @@ def test_search_finds_a_page_and_leads_there(browser, address, text, page):
     assert any(f"/{page}" in link for link in found), found
     browser.click("#mdbook-searchresults a")
     browser.until("document.querySelector('main mark') && location.pathname !== '/index.html'")
+
+
+@pytest.mark.parametrize(("text", "pages"), [
+    ("node_id", ["reference/settings.html", "how-to/several-servers.html"]),
+    ("performance", ["explanation/benchmarks.html"]),
+    ("uninstall", ["how-to/install.html", "how-to/leave.html"]),
+    ("duplicate key", ["faq.html"]),
+    ("collision", ["faq.html", "explanation/guarantee.html"]),
+    ("supabase", ["how-to/managed.html"]),
+    ("rds", ["how-to/managed.html"]),
+    ("neon", ["how-to/managed.html"]),
+    ("kubernetes", ["how-to/high-availability.html"]),
+    ("migrate", ["how-to/convert.html"]),
+    ("migration", ["how-to/convert.html"]),
+    ("convert", ["how-to/convert.html"]),
+])  # fmt: skip
+def test_words_that_newcomers_search_for_lead_to_their_pages(browser, address, text, pages):
+    """Pages are different ones; a page can have several sections among the results."""
+    found = list(dict.fromkeys(link.split("?")[0].split("/docs/")[-1] for link in search(browser, address, text)))
+    assert set(pages) <= set(found[:3]), found
 
 
 def brightness(png):

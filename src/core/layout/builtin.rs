@@ -220,6 +220,14 @@ pub static BUILTIN: &[Layout] = &[
         const { &[time(41), random("random", 23)] },
     )
     .read_only(),
+    row(
+        "pgactive",
+        "aws/pgactive's pgactive_snowflake_id_nextval()",
+        1_475_796_139_634 * MILLISECOND,
+        MILLISECOND,
+        const { &[time(40), worker("node", 10), sequence(14)] },
+    )
+    .rolling(),
 ];
 
 /// Creates a layout whose sequence restarts at each tick and whose text form is decimal. An invalid one does not compile.

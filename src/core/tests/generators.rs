@@ -285,6 +285,7 @@ fn the_layouts_of_the_first_release() {
         "linkedin",
         "cockroach",
         "simpleflake",
+        "pgactive",
     ];
     assert!(first.iter().all(|name| is_always_built_in(name)), "not built in: one of {first:?}");
     assert!(!is_always_built_in("nobody"));
