@@ -1,0 +1,436 @@
+"""Every function in each dimension once: over rows, with named arguments, in partitions, views and functions, in databases of other
+encodings, time zones, states of transactions, and on timelines. The results must be those of one call at a time."""
+
+import subprocess
+import time
+
+import psycopg
+import pytest
+
+import managed
+import surface
+from conftest import as_server, bindir
+from memory import peak_memory
+from surface import ROWS, VALUES, Row
+
+TAGGED = """SELECT flake_create_layout('tagged', '{"epoch": "2024-01-01T00:00:00Z", "tick": "1ms", "fields": [
+    {"name": "t", "bits": 41, "role": "timestamp"}, {"name": "kind", "bits": 2, "role": "tag"},
+    {"name": "w", "bits": 8, "role": "worker"}, {"name": "s", "bits": 12, "role": "sequence"}]}')"""
+# Databases with their encoding and edition.
+DATABASES = {"main": "UTF8", "latin1": "LATIN1", "sql_ascii": "SQL_ASCII", "euc_jp": "EUC_JP", "plain": "UTF8"}
+EDITIONS = {"main": (surface.OF_EXTENSIONS, surface.ROWS), "plain": (surface.OF_MANAGED, surface.MANAGED)}
+
+
+class Function:
+    """A function of the catalog, with rows of arguments."""
+
+    def __init__(self, catalog, rows):
+        (self.name, self.signature, self.schema, self.kind, self.is_set, self.is_constant, self.type, self.types, names,
+         self.defaults) = catalog
+        self.row = rows.get(self.signature, Row())
+        self.names = names or [""] * len(self.types)
+        self.why_not = self.row if isinstance(self.row, str) else None
+        if self.why_not:
+            return
+        keys = [f"{name} {type}" if f"{name} {type}" in VALUES else type for name, type in zip(self.names, self.types, strict=True)]
+        usual = [[VALUES[key][(n + keys[:place].count(key)) % 3] for place, key in enumerate(keys)]
+                 for n in range(0 if self.row.arguments else 3)]
+        self.rows = self.row.arguments or usual
+        if rows is surface.MANAGED:
+            self.rows = [[value.replace("'mine'", "'tsid'") for value in row] for row in self.rows]
+        self.rows = [[f"({value})::{column(type)}" for value, type in zip(row, self.types, strict=True)] for row in self.rows]
+        self.columns = [f"a{place}" for place in range(len(self.types))]
+
+    def call(self, arguments):
+        given = [f"textout({value})" if type == "cstring" else value for value, type in zip(arguments, self.types, strict=False)]
+        return f"{self.name}({', '.join(given)})"
+
+    def query(self, call, arguments, n, source="", text=False):
+        """Compares what a call returns, r, with the arguments that it had. What makes IDs also shows them."""
+        if self.kind == "p":
+            return f"CALL {call}"
+        shape = f"CASE WHEN NOT r IS NULL THEN {self.row.shape.format(*arguments, r='r')} END"
+        if text:
+            shape = f"({shape})::text"
+        columns = "".join(f", {name}" for name in arguments) if source else ""
+        made = ", r" if self.row.makes else ""
+        return f"SELECT {n} AS n, {shape} AS x{made} FROM (SELECT {n} AS n{columns}, {call} AS r {source}) s"
+
+    def plain(self, text=False):
+        """One call at a time."""
+        return [self.query(self.call(row), row, n, text=text) for n, row in enumerate(self.rows)]
+
+    def values(self, with_nulls):
+        """Its rows of arguments. After each there is the same with a NULL in one place after another, with a negative number."""
+        lines = []
+        for n, row in enumerate(self.rows):
+            lines.append([str(n), *row])
+            if with_nulls and self.row.nulls:
+                lines += [["-1", *row[:place], f"NULL::{column(self.types[place])}", *row[place + 1:]] for place in range(len(row))]
+        return "VALUES " + ", ".join(f"({', '.join(line)})" for line in lines)
+
+
+def column(type):
+    return {"cstring": "text", "anyelement": "ids"}.get(type, type)
+
+
+# The forms of a call: statements before it, and statements instead of one call for each row.
+
+
+def over_rows(function):
+    source = f"FROM ({function.values(with_nulls=True)}) v({', '.join(['n', *function.columns])})"
+    return [], [function.query(function.call(function.columns), function.columns, "n", source, text=True)]
+
+
+def lateral(function):
+    source = f"FROM ({function.values(with_nulls=True)}) v({', '.join(['n', *function.columns])}) CROSS JOIN LATERAL"
+    source = f"{source} (SELECT {function.call(function.columns)} AS f OFFSET 0) l"
+    return [], [function.query("f", function.columns, "n", source, text=True)]
+
+
+def named(function):
+    orders = [list(zip(function.names, row, strict=True))[::-1] for row in function.rows]
+    calls = [f"{function.name}({', '.join(f'{name} => {value}' for name, value in order)})" for order in orders]
+    return [], [function.query(call, row, n, text=True) for n, (call, row) in enumerate(zip(calls, function.rows, strict=True))]
+
+
+def nested(function):
+    """In a view of a view and in a function of a function, over partitions of partitions."""
+    columns = [f"{name} {column(type)}" for name, type in zip(function.columns, function.types, strict=True)]
+    inner = function.query(function.call(function.columns), function.columns, "n", "FROM given", text=True)
+    return [
+        f"""CREATE TABLE given ({', '.join(['n int', *columns])}) PARTITION BY LIST (n);
+            CREATE TABLE given0 PARTITION OF given FOR VALUES IN (0, 1) PARTITION BY RANGE (n);
+            CREATE TABLE given0_low PARTITION OF given0 FOR VALUES FROM (0) TO (1);
+            CREATE TABLE given0_high PARTITION OF given0 DEFAULT; CREATE TABLE given1 PARTITION OF given DEFAULT;
+            INSERT INTO given {function.values(with_nulls=False)}""",
+        f"CREATE VIEW inner_view AS {inner}", "CREATE VIEW outer_view AS SELECT * FROM inner_view",
+        "CREATE FUNCTION inner_function() RETURNS SETOF outer_view LANGUAGE sql AS 'SELECT * FROM outer_view'",
+        """CREATE FUNCTION outer_function() RETURNS SETOF outer_view LANGUAGE plpgsql AS
+           'BEGIN RETURN QUERY SELECT * FROM inner_function(); END'""",
+    ], ["SELECT * FROM outer_function()"]
+
+
+def after_an_error(function):
+    """In a handler of an exception, and in a block with one."""
+    caught = """CREATE FUNCTION caught(query text) RETURNS SETOF record LANGUAGE plpgsql AS $$ BEGIN
+        BEGIN RETURN QUERY EXECUTE query; PERFORM 1 / 0; EXCEPTION WHEN division_by_zero THEN NULL; END;
+        BEGIN PERFORM 1 / 0; EXCEPTION WHEN division_by_zero THEN
+            BEGIN RETURN QUERY EXECUTE query; EXCEPTION WHEN too_many_rows THEN NULL; END;
+        END;
+    END $$"""
+    columns = "n int, x text" + (f", r {function.type}" if function.row.makes else "")
+    return [caught], [f"SELECT * FROM caught($query${query}$query$) c({columns})" for query in function.plain(text=True)]
+
+
+FORMS = {
+    over_rows: lambda function: function.kind == "p" and "a procedure is no expression",
+    lateral: lambda function: function.kind == "p" and "a procedure is no expression",
+    named: lambda function: not all(function.names) and "its arguments have no names",
+    nested: lambda function: function.kind == "p" and "a procedure is no expression",
+    after_an_error: lambda function: function.kind == "p" and "CALL has another form in PL/pgSQL",
+}
+
+
+def raw(db, query):
+    """The rows in the binary format, which no setting of the session changes."""
+    with db.cursor(binary=True) as cursor:
+        cursor.execute(query)
+        result = cursor.pgresult
+        return [tuple(result.get_value(row, place) for place in range(result.nfields)) for row in range(result.ntuples)]
+
+
+def outcome(db, function, queries, before=()):
+    """What the queries return, and then the state that they have left; or the error. All is undone."""
+    try:
+        for statement in [*before, *filter(None, [function.row.before])]:
+            db.execute(statement)
+        found = [row for query in queries for row in raw(db, query)]
+        state = raw(db, function.row.state) if function.row.state else None
+    except psycopg.Error as error:
+        return error.sqlstate
+    finally:
+        db.rollback()
+    if function.row.makes:
+        made = [row[2] for row in found if row[2] is not None]
+        assert len(set(made)) == len(made), f"{function.signature} has made an ID twice"
+        found = [row[:2] for row in found]
+    # The order of partitions and of catalogs is no promise.
+    return sorted(found, key=repr), state
+
+
+def without_nulls(function, found):
+    """The rows without those of a NULL, if these are NULL."""
+    if isinstance(found, str):
+        return found
+    rows, state = found
+    nulls = [row for row in rows if row[0] == b"\xff\xff\xff\xff"]
+    wanted = 0 if function.is_set or not function.row.nulls else len(function.rows) * len(function.types)
+    return [row for row in rows if nulls != [(row[0], None)] * wanted or row not in nulls], state
+
+
+def fill(server, name):
+    """Fills a database. Its owner is not a superuser."""
+    encoding = DATABASES[name]
+    server.sql(f"CREATE DATABASE {name} OWNER keeper TEMPLATE template0 ENCODING '{encoding}' LOCALE 'C'")
+    if name == "plain":
+        managed.install(server, name)
+        managed.create_pgcrypto(server, name)
+        with server.connect(dbname=name) as db:
+            db.execute(surface.KEYS + ";" + surface.PARTS)
+        return
+    with server.connect(dbname=name, user="keeper") as db:
+        db.execute("CREATE EXTENSION flake; CREATE EXTENSION flake_sequences")
+        for statement in [surface.KEYS, TAGGED, *surface.OBJECTS.split(";\n"), surface.PARTS]:
+            db.execute(statement)
+        db.execute("""GRANT ALL ON ALL TABLES IN SCHEMA public TO PUBLIC; GRANT ALL ON ALL SEQUENCES IN SCHEMA public TO PUBLIC;
+                      GRANT USAGE ON FOREIGN SERVER usr, ord, old TO PUBLIC""")
+
+
+@pytest.fixture(scope="module")
+def server(servers):
+    server = servers("max_prepared_transactions=2", "fsync=off", "timezone=UTC", extension=False)
+    server.sql("CREATE ROLE keeper LOGIN; CREATE ROLE stranger LOGIN; CREATE ROLE watcher LOGIN IN ROLE pg_monitor;"
+               "CREATE ROLE admin LOGIN NOINHERIT IN ROLE postgres")
+    for name in DATABASES:
+        fill(server, name)
+    return server
+
+
+@pytest.fixture(scope="module")
+def functions(server):
+    """The functions of both editions, and what they return when they are called one at a time."""
+    found = {}
+    for edition, (where, rows) in EDITIONS.items():
+        with server.connect(dbname=edition, autocommit=False) as db:
+            listed = [Function(row, rows) for row in db.execute(surface.CATALOG.format(where)).fetchall()]
+            db.rollback()
+            unknown = rows.keys() - {function.signature for function in listed}
+            assert not unknown, f"there is no {unknown}"
+            found[edition] = {one: outcome(db, one, one.plain()) for one in listed if not one.why_not}
+            failed = {one.signature: error for one, error in found[edition].items() if isinstance(error, str)}
+            assert failed == {}
+    return found
+
+
+def unlike(found, expected):
+    """What is different, if something is."""
+    if found == expected:
+        return None
+    if isinstance(found, str) or isinstance(expected, str):
+        return found, expected
+    (rows, state), (expected_rows, expected_state) = found, expected
+    return [f"{sign} {row}" for sign, some, others in (
+        ("+", rows, expected_rows), ("-", expected_rows, rows), ("+", state or [], expected_state or []),
+        ("-", expected_state or [], state or [])) for row in some if row not in others] or "other rows twice"
+
+
+def check_each(functions, edition, difference):
+    """Fails with the differences of functions."""
+    wrong = {one.signature: found for one in functions[edition] if (found := difference(one))}
+    assert not wrong
+
+
+both = pytest.mark.parametrize("edition", EDITIONS)
+
+
+@both
+@pytest.mark.parametrize("form", FORMS, ids=lambda form: form.__name__)
+def test_each_form_of_a_call(server, functions, edition, form):
+    with server.connect(dbname=edition, autocommit=False) as db:
+
+        def different(function):
+            if FORMS[form](function):
+                return None
+            before, queries = form(function)
+            found = without_nulls(function, outcome(db, function, queries, before))
+            expected = outcome(db, function, function.plain(text=True))
+            if form is after_an_error and not isinstance(expected, str):
+                expected = sorted(expected[0] * 2, key=repr), expected[1]
+            return unlike(found, expected)
+
+        check_each(functions, edition, different)
+
+
+
+
+@both
+def test_arguments_that_are_left_out(server, functions, edition):
+    with server.connect(dbname=edition, autocommit=False) as db:
+
+        def different(function):
+            for left in range(1, len(function.defaults) + 1):
+                for row in function.rows:
+                    full = row[:-left] + function.defaults[-left:]
+                    short, full = (outcome(db, function, [function.query(function.call(given), full, 0)]) for given in (row[:-left], full))
+                    if short != full:
+                        return unlike(short, full)
+            return None
+
+        check_each(functions, edition, different)
+
+
+@both
+def test_filters_over_partitions_of_partitions(server, functions, edition):
+    with server.connect(dbname=edition, autocommit=False) as db:
+
+        def different(function):
+            if not (function.is_constant and function.types[:1] in (["bigint"], ["sno"]) and function.names[0] == "id"):
+                return None
+            table, rows = f"{function.types[0]}s", []
+            for row in function.rows:
+                call, value = function.call(["id", *row[1:]]), function.call(row)
+                # The planner does not see through OFFSET.
+                seen, read = f"FROM {table} WHERE {call}", f"FROM (SELECT id, {call} AS r FROM {table} OFFSET 0) s WHERE r"
+                rows += [(f"{operator} {value}", db.execute(f"""
+                    SELECT array(SELECT id {seen} {operator} {value} ORDER BY id),
+                           array(SELECT id {read} {operator} {value} ORDER BY id)""").fetchone()) for operator in "< <= = >= >".split()]
+            return [(where, pair) for where, pair in rows if pair[0] != pair[1]]
+
+        check_each(functions, edition, different)
+
+
+def in_zone(zone, dates, intervals):
+    return [f"SET LOCAL timezone = '{zone}'; SET LOCAL datestyle = '{dates}'; SET LOCAL intervalstyle = '{intervals}'"]
+
+
+ISOLATION = "SET TRANSACTION ISOLATION LEVEL"
+PLACES = {
+    "Kiritimati": in_zone("Pacific/Kiritimati", "SQL, DMY", "iso_8601"),
+    "Lord Howe": in_zone("Australia/Lord_Howe", "German", "sql_standard"),
+    "Saint John's": in_zone("America/St_Johns", "Postgres, MDY", "postgres_verbose"),
+    "read only": ["SET TRANSACTION READ ONLY"],
+    "repeatable read": [f"{ISOLATION} REPEATABLE READ", "SELECT 1"],
+    "serializable": [f"{ISOLATION} SERIALIZABLE"],
+    "after a subtransaction": ["SAVEPOINT a", "CREATE TABLE gone ()", "ROLLBACK TO a"],
+}
+
+
+def is_exempt(function, place):
+    """A time without a zone is one of the session, and a drawing has times as the session writes them."""
+    return place in list(PLACES)[:3] and ({"date", "timestamp without time zone"} & {*function.types} or "explain" in function.name)
+
+
+@both
+@pytest.mark.parametrize("place", PLACES)
+def test_sessions_and_transactions_of_each_kind(server, functions, edition, place):
+    with server.connect(dbname=edition, autocommit=False) as db:
+
+        def different(function):
+            found, expected = outcome(db, function, function.plain(), PLACES[place]), functions[edition][function]
+            expected = function.row.refused.get(place, expected)
+            return None if is_exempt(function, place) else unlike(found, expected)
+
+        check_each(functions, edition, different)
+
+
+@both
+def test_transactions_that_are_prepared(server, functions, edition):
+    """Another session ends them."""
+    with server.connect(dbname=edition, autocommit=False) as db, server.connect(dbname=edition) as other:
+
+        def different(function):
+            if isinstance(functions[edition][function], str):
+                return None
+            for statement in [*filter(None, [function.row.before]), *function.plain()]:
+                db.execute(statement)
+            db.execute("PREPARE TRANSACTION 'called'")
+            db.rollback()
+            other.execute("ROLLBACK PREPARED 'called'")
+            found = outcome(db, function, function.plain())
+            return unlike(found, functions[edition][function])
+
+        check_each(functions, edition, different)
+
+
+@pytest.mark.parametrize("database", [name for name, encoding in DATABASES.items() if encoding != "UTF8"])
+def test_databases_of_other_encodings(server, functions, database):
+    with server.connect(dbname=database, autocommit=False, client_encoding=DATABASES[database]) as db:
+
+        def different(function):
+            found, expected = outcome(db, function, function.plain()), functions["main"][function]
+            return unlike(found, expected)
+
+        check_each(functions, "main", different)
+
+
+# Roles, how a session becomes them, and which functions they may call.
+ROLES = [
+    ("stranger", "", ["everybody"]), ("watcher", "", ["everybody", "monitor"]), ("keeper", "", ["everybody", "owner"]),
+    ("admin", "SET ROLE postgres", ["everybody", "monitor", "owner", "superuser"]), ("postgres", "SET ROLE stranger", ["everybody"]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("role", "becomes", "allowed"), ROLES, ids=[f"{role} {becomes}" for role, becomes, _ in ROLES])
+def test_roles(server, functions, role, becomes, allowed):
+    with server.connect(dbname="main", user=role, autocommit=False) as db:
+
+        def different(function):
+            found = outcome(db, function, function.plain(), [becomes] if becomes else [])
+            who = "superuser" if function.schema == "flake_internal" else function.row.who
+            expected = functions["main"][function] if who in allowed else "42501"
+            return unlike(found, expected)
+
+        check_each(functions, "main", different)
+
+
+TREES = """DO $$ BEGIN FOR n IN 1 .. 150 LOOP EXECUTE format('CREATE VIEW tree%s AS SELECT flake_decode(%s) AS x, %s AS y', n, n,
+    (SELECT string_agg(format('(%s + length(%L))', i, repeat('x', 20)), ' + ') FROM generate_series(1, 60) i)); END LOOP; END $$"""
+# How much memory of its own a session may need for a call beside large trees, and for many calls, in MB.
+ONCE, MANY = 12, 0.7
+
+
+@both
+def test_memory(server, functions, edition):
+    """One call beside large trees, and then many."""
+    server.sql("DROP DATABASE IF EXISTS large")
+    server.sql(f"CREATE DATABASE large TEMPLATE {edition} OWNER keeper")
+    server.connect(dbname="large").execute(TREES)
+
+    def grows(function):
+        if function.kind == "p" or isinstance(functions[edition][function], str):
+            return None
+        with server.connect(dbname="large", autocommit=False, options="-c jit=off") as db:
+            db.execute("SELECT flake_next('twitter'), flake_decode(1)")
+            first = peak_memory(db)
+            began = time.monotonic()
+            outcome(db, function, function.plain()[:1])
+            once, seconds = peak_memory(db) - first, time.monotonic() - began
+            if function.row.state or function.row.who == "superuser" or seconds > 0.1:
+                return once if once > ONCE else None
+            if function.row.before:
+                db.execute(function.row.before)
+            source = f"FROM ({function.values(with_nulls=False)}) v({', '.join(['n', *function.columns])})"
+            call = f"SELECT count(r) FROM (SELECT {function.call(function.columns)} AS r {source}, generate_series(1, %s) g OFFSET 0) s"
+            began = time.monotonic()
+            db.execute(call % 100)
+            calls, before = min(10_000, int(50 / (time.monotonic() - began))), peak_memory(db)
+            db.execute(call % calls)
+            many = peak_memory(db) - before
+            return (once, many, calls) if once > ONCE or many > MANY else None
+
+    check_each(functions, edition, grows)
+
+
+@pytest.mark.parametrize("timeline", [9, 10, 16, 2**31])
+def test_timelines(server, functions, timeline):
+    """As after so many promotions."""
+    def begin():
+        command = [bindir() / "pg_resetwal", "-l", f"{timeline:08X}0000000A00000009", server.dir / "data"]
+        subprocess.run(as_server(*map(str, command)), check=True, stdout=subprocess.DEVNULL)
+
+    server.restart(while_stopped=begin)
+    # Nothing says which turns the timelines before had.
+    server.connect(dbname="main").execute("SELECT flake_accept_turn()")
+    assert server.value("SELECT timeline_id FROM pg_control_checkpoint()") % 2**32 == timeline
+    for edition in EDITIONS:
+        with server.connect(dbname=edition, autocommit=False) as db:
+
+            def different(function, db=db, edition=edition):
+                # These have changed the server.
+                if function.row.who == "superuser":
+                    return None
+                found, expected = outcome(db, function, function.plain()), functions[edition][function]
+                return unlike(found, expected)
+
+            check_each(functions, edition, different)
