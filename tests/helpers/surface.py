@@ -90,6 +90,8 @@ class Row:
     # A statement before the calls, and a query that shows what they have changed.
     before: str = ""
     state: str = ""
+    # A query that returns true after the calls.
+    holds: str = ""
     # What it raises in transactions of some kinds, by kind.
     refused: dict = dataclasses.field(default_factory=dict)
     # Whether it returns NULL for NULL.
@@ -104,6 +106,10 @@ IS_TIME = "{r} > '2026-01-01Z'"
 SECRETS = """
     SELECT k.name, k.layout, secret, ids, CASE WHEN k.name NOT LIKE 'new%' AND secret = 1 THEN fingerprint END, cardinality(umoptions)
     FROM flake_keys k JOIN pg_user_mappings ON srvname = k.name ORDER BY 1, 3"""
+# No secret is stored but those of the view.
+SECRETS_ARE_SHOWN = """
+    SELECT COALESCE(bool_and(cardinality(umoptions) = (SELECT count(*) FROM flake_keys k WHERE k.name = srvname AND is_stored)), true)
+    FROM pg_user_mappings"""
 DEFAULTS = """
     SELECT adrelid::regclass::text, pg_get_expr(adbin, adrelid), (SELECT array_agg(seqstart < 0 ORDER BY seqrelid) FROM pg_sequence)
     FROM pg_attrdef WHERE adrelid::regclass::text ~ '^(kept|adopted)' ORDER BY 1"""
@@ -120,7 +126,7 @@ def quoted(*rows):
 
 
 def writes(*rows, state, **more):
-    return Row(rows, **{"shape": "{r}::text", "state": state, "refused": READ_ONLY, "who": "owner"} | more)
+    return Row(rows, **{"shape": "{r}::text", "state": state, "holds": SECRETS_ARE_SHOWN if "flake_keys" in state else "", "refused": READ_ONLY, "who": "owner"} | more)
 
 
 READ_ONLY = {"read only": "25006"}
@@ -189,6 +195,6 @@ MANAGED = {
         (["flake_next(text)", "flake_batch(text,integer)", "flake_start_above(bigint,text,boolean)"], {"refused": READ_ONLY}),
         (["flake_check()"], {}),
         (["flake_create_key(text,text)", "flake_import_key(text,bytea,text,boolean)", "flake_drop_key(text)"],
-         {"state": MANAGED_SECRETS}),
+         {"state": MANAGED_SECRETS, "holds": ""}),
     ) for name in names
 } | {"flake_set_node(integer,integer)": "replaces flake_next; tests/server/test_managed_making.py has it"}

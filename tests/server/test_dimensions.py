@@ -147,6 +147,8 @@ def outcome(db, function, queries, before=()):
             db.execute(statement)
         found = [row for query in queries for row in raw(db, query)]
         state = raw(db, function.row.state) if function.row.state else None
+        holds = not function.row.holds or db.execute(function.row.holds).fetchone()[0]
+        assert holds, f"after {function.signature}"
     except psycopg.Error as error:
         return error.sqlstate
     finally:
@@ -183,14 +185,16 @@ def fill(server, name):
         db.execute("CREATE EXTENSION flake; CREATE EXTENSION flake_sequences")
         for statement in [surface.KEYS, TAGGED, *surface.OBJECTS.split(";\n"), surface.PARTS]:
             db.execute(statement)
-        db.execute("""GRANT ALL ON ALL TABLES IN SCHEMA public TO PUBLIC; GRANT ALL ON ALL SEQUENCES IN SCHEMA public TO PUBLIC;
-                      GRANT USAGE ON FOREIGN SERVER usr, ord, old TO PUBLIC""")
+        db.execute("""GRANT ALL ON ALL TABLES IN SCHEMA public TO stranger, watcher;
+                      GRANT ALL ON ALL SEQUENCES IN SCHEMA public TO stranger, watcher;
+                      GRANT USAGE ON FOREIGN SERVER usr, ord, old TO stranger, watcher""")
 
 
 @pytest.fixture(scope="module")
 def server(servers):
     server = servers("max_prepared_transactions=2", "fsync=off", "timezone=UTC", extension=False)
-    server.sql("CREATE ROLE keeper LOGIN; CREATE ROLE stranger LOGIN; CREATE ROLE watcher LOGIN IN ROLE pg_monitor;"
+    server.sql("CREATE ROLE keeper LOGIN; CREATE ROLE stranger LOGIN; CREATE ROLE outsider LOGIN;"
+               "CREATE ROLE watcher LOGIN IN ROLE pg_monitor;"
                "CREATE ROLE admin LOGIN NOINHERIT IN ROLE postgres")
     for name in DATABASES:
         fill(server, name)
@@ -252,6 +256,23 @@ def test_each_form_of_a_call(server, functions, edition, form):
         check_each(functions, edition, different)
 
 
+
+
+@both
+def test_results_are_values_of_their_types(server, functions, edition):
+    """What a function puts together itself is equal to what PostgreSQL makes of its text."""
+    with server.connect(dbname=edition, autocommit=False) as db:
+
+        def different(function):
+            if function.kind == "p" or function.type in ("void", "record", "cstring", "anyelement"):
+                return None
+            calls = [f"SELECT r IS DISTINCT FROM r::text::{function.type} FROM (SELECT {function.call(row)} AS r) s"
+                     for row in function.rows]
+            found = [row for statement in [*filter(None, [function.row.before]), *calls] for row in db.execute(statement).fetchall()]
+            db.rollback()
+            return [row for row in found if row == (True,)]
+
+        check_each(functions, edition, different)
 
 
 @both
@@ -372,6 +393,22 @@ def test_roles(server, functions, role, becomes, allowed):
             return unlike(found, expected)
 
         check_each(functions, "main", different)
+
+
+def test_a_role_gains_nothing_by_what_its_session_has_called_before(server, functions):
+    """The outsider was granted nothing."""
+    refused = set()
+    with server.connect(dbname="main", autocommit=False) as db, server.connect(
+            dbname="main", user="outsider", autocommit=False) as fresh:
+
+        def different(function):
+            called = ["SAVEPOINT a", *filter(None, [function.row.before]), *function.plain(), "ROLLBACK TO a", "SET LOCAL ROLE outsider"]
+            expected = outcome(fresh, function, function.plain())
+            refused.update([function.signature] if expected == "42501" else [])
+            return unlike(outcome(db, function, function.plain(), called), expected)
+
+        check_each(functions, "main", different)
+    assert {"flake_seal(bigint,text)", "flake_unseal(uuid,text)", "flake_sequences.nextval(regclass)"} <= refused
 
 
 TREES = """DO $$ BEGIN FOR n IN 1 .. 150 LOOP EXECUTE format('CREATE VIEW tree%s AS SELECT flake_decode(%s) AS x, %s AS y', n, n,
