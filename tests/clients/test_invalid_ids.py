@@ -16,7 +16,7 @@ def changed(sealed, other):
     spelling."""
     digits = sealed.removeprefix("usr_")
     yield from (sealed, other, digits, "", "usr_", "usr", f"{sealed}0", sealed[:-1], f" {sealed}", f"{sealed}\n", f"usr_{other}")
-    yield from (f"USR_{digits}", f"us__{digits}", f"usr{digits}0", sealed.upper(), sealed.replace("_", "-"), f"usr_usr_{digits[4:]}")
+    yield from (f"USR_{digits}", f"us__{digits}", f"usr{digits}0", f"usr_{digits.upper()}", sealed.replace("_", "-"), f"usr_usr_{digits[4:]}")
     yield from (f"usr_{first}{digits[1:]}" for first in "0123456789abcdefghijklmnopqrstuvwxyzAZ-+ é٣７")
     yield from (f"{sealed[:place]}{letter}{sealed[place + 1:]}" for place in (5, 16, 29) for letter in "ilouILOU_.é")
 

@@ -96,7 +96,7 @@ class Row:
     refused: dict = dataclasses.field(default_factory=dict)
     # Whether it returns NULL for NULL.
     nulls: bool = True
-    # Who may call it: everybody, members of pg_monitor, the owner of the database, superusers.
+    # Who may call it: everybody, who may UPDATE the sequences, members of pg_monitor, the owner, superusers.
     who: str = "everybody"
 
 
@@ -114,9 +114,9 @@ DEFAULTS = """
     SELECT adrelid::regclass::text, pg_get_expr(adbin, adrelid), (SELECT array_agg(seqstart < 0 ORDER BY seqrelid) FROM pg_sequence)
     FROM pg_attrdef WHERE adrelid::regclass::text ~ '^(kept|adopted)' ORDER BY 1"""
 LAYOUTS = "SELECT name, bits, text_form FROM flake_layouts WHERE source = 'custom' ORDER BY 1"
-SET = "SELECT flake_sequences.setval('counter', 41), flake_sequences.setval('adopted_id_seq', 42)"
+NEXT = "SELECT flake_sequences.nextval('counter'), flake_sequences.nextval('adopted_id_seq')"
 
-GIVEN = """SELECT flake_sequences.currval('counter'), flake_sequences.currval('adopted_id_seq'), last_value, is_called FROM counter"""
+GIVEN = "SELECT last_value, is_called, flake_sequences.currval('adopted_id_seq') FROM counter"
 SERVERS = "'pg_foreign_server'::regclass"
 
 
@@ -169,12 +169,12 @@ ROWS = {
         *[("NULL::ids", "'positions'", f"'{name}'", count) for name, count in (("a", "3"), ("b", "4"), ("c", "5"))],
         state="SELECT name, source::text, last FROM positions ORDER BY 1", nulls=False, who="everybody", refused=SNAPSHOT),
     "flake_sequences.nextval(regclass)": Row(shape="{r} > 0", makes=True, refused=READ_ONLY),
-    "flake_sequences.currval(regclass)": Row(before=SET, refused=READ_ONLY),
-    "flake_sequences.lastval()": Row(before=SET + "; SELECT flake_sequences.nextval('counter')", refused=READ_ONLY),
+    "flake_sequences.currval(regclass)": Row(before=NEXT, shape="{r} > 0"),
+    "flake_sequences.lastval()": Row(before=NEXT, shape="{r} > 0"),
     "flake_sequences.setval(regclass,bigint)": Row(
-        quoted("counter 7", "adopted_id_seq 8", "counter 9"), before=SET, refused=READ_ONLY, state=GIVEN),
+        quoted("counter 7", "adopted_id_seq 8", "counter 9"), before=NEXT, refused=READ_ONLY, state=GIVEN, who="setter"),
     "flake_sequences.setval(regclass,bigint,boolean)": Row(
-        quoted("counter 7 true", "adopted_id_seq 8 true", "adopted2_id_seq 9 false"), before=SET, refused=READ_ONLY, state=GIVEN),
+        quoted("counter 7 true", "adopted_id_seq 8 true", "adopted2_id_seq 9 false"), before=NEXT, refused=READ_ONLY, state=GIVEN, who="setter"),
     "flake_internal.flake_layout_validator(text[],oid)": Row((("""'{"definition={\\"like\\": \\"si\\"}"}'""", SERVERS),) * 3, "{r}::text"),
     "flake_internal.flake_key_validator(text[],oid)": Row(
         (("'{layout=si,key1=aes128-uuid8 -9223372036854775808 0}'", SERVERS),) * 3, "{r}::text"),
