@@ -312,6 +312,33 @@ def test_filters_over_partitions_of_partitions(server, functions, edition):
         check_each(functions, edition, different)
 
 
+def test_objects_that_name_a_layout_or_a_key_keep_it(server, functions):
+    """A view with each function, whose layout or key is the argument of that name."""
+    with server.connect(dbname="main", user="keeper", autocommit=False) as db:
+
+        def is_dropped(function):
+            kind = next((name for name in ("key", "layout") if name in function.names), None)
+            if not function.is_constant or not kind:
+                return None
+            row = [f"NULL::{type}" for type in function.types]
+            row[function.names.index(kind)] = name = "'unused1'" if kind == "layout" else "'usr'"
+            db.execute(f"CREATE VIEW naming AS SELECT {function.call(row)}; SAVEPOINT before")
+            try:
+                db.execute(f"SELECT flake_drop_{kind}({name})")
+                return f"the {kind} was dropped"
+            except psycopg.errors.DependentObjectsStillExist:
+                db.execute("ROLLBACK TO before")
+                if kind == "key":
+                    db.execute("DROP SERVER usr CASCADE")
+                    said = db.execute("SELECT FROM flake_check() WHERE NOT ok AND name = 'keys' AND detail ~ 'naming'").fetchall()
+                    return None if said else "flake_check does not miss the key"
+            finally:
+                db.rollback()
+            return None
+
+        check_each(functions, "main", is_dropped)
+
+
 def in_zone(zone, dates, intervals):
     return [f"SET LOCAL timezone = '{zone}'; SET LOCAL datestyle = '{dates}'; SET LOCAL intervalstyle = '{intervals}'"]
 
