@@ -339,6 +339,18 @@ def test_objects_that_name_a_layout_or_a_key_keep_it(server, functions):
         check_each(functions, "main", is_dropped)
 
 
+@pytest.mark.parametrize("change", ["DROP USER MAPPING FOR PUBLIC SERVER {}", *[
+    f"ALTER USER MAPPING FOR PUBLIC SERVER {{}} OPTIONS ({option})" for option in (
+        "DROP key1", "DROP key2", "SET key1 '00000000000000000000000000000000'", "SET key2 '00000000000000000000000000000000'")]])
+def test_the_view_says_which_secrets_a_key_lacks(server, change):
+    with server.connect(dbname="main", user="keeper", autocommit=False) as db:
+        stored = "SELECT bool_and(is_stored) FROM flake_keys WHERE name = 'old'"
+        assert db.execute(stored).fetchone() == (True,) and db.execute("SELECT flake_seal(1, 'old')").fetchone()
+        db.execute(change.format("old"))
+        assert db.execute(stored).fetchone() == (False,)
+        assert pytest.raises(psycopg.Error, db.execute, "SELECT flake_seal(1, 'old')").value.sqlstate == "55000"
+
+
 def in_zone(zone, dates, intervals):
     return [f"SET LOCAL timezone = '{zone}'; SET LOCAL datestyle = '{dates}'; SET LOCAL intervalstyle = '{intervals}'"]
 
