@@ -351,6 +351,19 @@ def test_the_view_says_which_secrets_a_key_lacks(server, change):
         assert pytest.raises(psycopg.Error, db.execute, "SELECT flake_seal(1, 'old')").value.sqlstate == "55000"
 
 
+def test_a_view_of_one_key_or_one_role_shows_no_other(server):
+    with server.connect(dbname="main", user="keeper", autocommit=False) as db:
+        shown = "SELECT * FROM flake_keys WHERE name = 'old' ORDER BY secret"
+        expected = db.execute(shown).fetchall()
+        assert [row[3].upper for row in expected] == [1000, None]
+        db.execute("DROP SERVER ord CASCADE; DROP SERVER usr CASCADE")
+        assert db.execute(shown).fetchall() == expected
+        assert db.execute("SELECT count(*) > 2 FROM flake_candidates").fetchone() == (True,)
+        db.rollback()
+    with server.connect(dbname="main", user="outsider") as db:
+        assert db.execute("SELECT * FROM flake_candidates").fetchall() == []
+
+
 def in_zone(zone, dates, intervals):
     return [f"SET LOCAL timezone = '{zone}'; SET LOCAL datestyle = '{dates}'; SET LOCAL intervalstyle = '{intervals}'"]
 
