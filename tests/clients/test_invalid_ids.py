@@ -1,11 +1,13 @@
-"""What the database returns NULL for, or refuses, is an error of its own class in each client."""
+"""A text that the database does not open is an error of its own class in each client."""
+
+# ruff: noqa: E501
 
 import subprocess
 
 import pytest
 
-from buffer_programs import LANGUAGES, Programs
 import managed
+from buffer_programs import LANGUAGES, Programs
 from database import database, empty_database, server_of_clients
 
 __all__ = ["database", "empty_database", "server_of_clients"]

@@ -1,5 +1,7 @@
 """Calls of the functions of tests/helpers/surface.py, in several forms, and how their results are compared."""
 
+# ruff: noqa: E501
+
 import psycopg
 
 import managed
@@ -39,7 +41,7 @@ class Function:
         return f"{self.name}({', '.join(given)})"
 
     def query(self, call, arguments, n, source="", text=False):
-        """Compares what a call returns, r, with the arguments that it had. What makes IDs also shows them."""
+        """Compares what a call returns, r, with the arguments that it had. A function that makes IDs also shows them."""
         if self.kind == "p":
             return f"CALL {call}"
         shape = f"CASE WHEN NOT r IS NULL THEN {self.row.shape.format(*arguments, r='r')} END"
@@ -134,7 +136,7 @@ def raw(db, query):
 
 
 def outcome(db, function, queries, before=(), then=()):
-    """What the queries return, and then the state that they have left; or the error. All is undone."""
+    """Returns the rows of the queries and the state that they have left, or the error. All is undone."""
     try:
         for statement in [*before, *filter(None, [function.row.before]), *then]:
             db.execute(statement)

@@ -4,6 +4,8 @@ An argument is chosen by its name and type, so a new function needs a row here o
 has, or if it changes something. The tests of tests/server/test_dimensions.py fail for a function without arguments.
 """
 
+# ruff: noqa: E501
+
 import dataclasses
 
 CATALOG = """

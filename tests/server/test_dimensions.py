@@ -1,6 +1,8 @@
 """Every function in each dimension once: over rows, with named arguments, in partitions, views and functions, in databases of other
 encodings, time zones, states of transactions, and on timelines. The results must be those of one call at a time."""
 
+# ruff: noqa: E501
+
 import subprocess
 import time
 
@@ -10,7 +12,16 @@ import pytest
 import surface
 from conftest import as_server, bindir
 from dimensions import (
-    DATABASES, EDITIONS, FORMS, Function, after_an_error, check_each, fill, outcome, unlike, without_nulls,
+    DATABASES,
+    EDITIONS,
+    FORMS,
+    Function,
+    after_an_error,
+    check_each,
+    fill,
+    outcome,
+    unlike,
+    without_nulls,
 )  # fmt: skip
 from memory import peak_memory
 
@@ -112,7 +123,7 @@ def test_filters_over_partitions_of_partitions(server, functions, edition):
                 seen, read = f"FROM {table} WHERE {call}", f"FROM (SELECT id, {call} AS r FROM {table} OFFSET 0) s WHERE r"
                 rows += [(f"{operator} {value}", db.execute(f"""
                     SELECT array(SELECT id {seen} {operator} {value} ORDER BY id),
-                           array(SELECT id {read} {operator} {value} ORDER BY id)""").fetchone()) for operator in "< <= = >= >".split()]
+                           array(SELECT id {read} {operator} {value} ORDER BY id)""").fetchone()) for operator in ["<", "<=", "=", ">=", ">"]]
             return [(where, pair) for where, pair in rows if pair[0] != pair[1]]
 
         check_each(functions, edition, different)

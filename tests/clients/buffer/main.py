@@ -4,6 +4,8 @@ IDs with pauses of so many milliseconds, and prints each with the time before it
 `close`; `longest` prints how many microseconds the longest request took. An error ends what a line says. With AIO, it uses
 AsyncIds, and tasks instead of threads."""
 
+# ruff: noqa: BLE001, E501
+
 import asyncio
 import inspect
 import os
