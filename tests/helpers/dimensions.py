@@ -152,12 +152,12 @@ def outcome(db, function, queries, before=(), then=()):
         made = [row[2] for row in found if row[2] is not None]
         assert len(set(made)) == len(made), f"{function.signature} has made an ID twice"
         found = [row[:2] for row in found]
-    # The order of partitions and of catalogs is no promise.
+    # Partitions and catalogs are read in any order.
     return sorted(found, key=repr), state
 
 
 def without_nulls(function, found):
-    """The rows without those of a NULL, if these are NULL."""
+    """Leaves out the rows of NULL arguments if their results are NULL."""
     if isinstance(found, str):
         return found
     rows, state = found
@@ -187,7 +187,7 @@ def fill(server, name):
 
 
 def unlike(found, expected):
-    """What is different, if something is."""
+    """Returns the differences, or None."""
     if found == expected:
         return None
     if isinstance(found, str) or isinstance(expected, str):

@@ -20,7 +20,7 @@ OF_EXTENSIONS = """p.oid IN (
     AND d.classid = 'pg_proc'::regclass AND d.refclassid = 'pg_extension'::regclass AND extname LIKE 'flake%')"""
 OF_MANAGED = """n.nspname = 'public' AND NOT EXISTS (SELECT FROM pg_depend d WHERE d.objid = p.oid AND d.deptype = 'e')"""
 
-# What the calls need. The layouts `third` and keys with known secrets are in both editions.
+# Objects that the calls need. The layouts `third` and keys with known secrets are in both editions.
 KEYS = """
     SELECT flake_import_key('usr', decode(md5('usr'), 'hex'), 'twitter'), flake_import_key('ord', decode(md5('ord'), 'hex'), 'si'),
            flake_import_key('old', decode(md5('old'), 'hex'), 'twitter')"""
@@ -85,7 +85,7 @@ class Row:
 
     # Its arguments, if those above do not suit it.
     arguments: tuple = ()
-    # What is compared of its result {r}, with its arguments {0}, {1}.
+    # The compared part of its result {r}, with its arguments {0}, {1}.
     shape: str = "{r}"
     # No two of its results are equal.
     makes: bool = False
@@ -94,11 +94,11 @@ class Row:
     state: str = ""
     # A query that returns true after the calls.
     holds: str = ""
-    # What it raises in transactions of some kinds, by kind.
+    # Errors in transactions of some kinds, by kind.
     refused: dict = dataclasses.field(default_factory=dict)
     # Whether it returns NULL for NULL.
     nulls: bool = True
-    # Who may call it: everybody, who may UPDATE the sequences, members of pg_monitor, the owner, superusers.
+    # The roles that may call it: everybody, roles that may UPDATE the sequences, members of pg_monitor, the owner, superusers.
     who: str = "everybody"
 
 
@@ -108,7 +108,7 @@ IS_TIME = "{r} > '2026-01-01Z'"
 SECRETS = """
     SELECT k.name, k.layout, secret, ids, CASE WHEN k.name NOT LIKE 'new%' AND secret = 1 THEN fingerprint END, cardinality(umoptions)
     FROM flake_keys k JOIN pg_user_mappings ON srvname = k.name ORDER BY 1, 3"""
-# No secret is stored but those of the view.
+# The catalog stores only secrets that the view shows.
 SECRETS_ARE_SHOWN = """
     SELECT COALESCE(bool_and(cardinality(umoptions) = (SELECT count(*) FROM flake_keys k WHERE k.name = srvname AND is_stored)), true)
     FROM pg_user_mappings"""
@@ -190,7 +190,7 @@ ROWS = {
     "flake_adopt_schema(regnamespace,text,text[])": "commits each table; tests/server/test_adopt.py has it",
     "flake_route(regnamespace[])": "changes the database, and commits; tests/server/test_route.py has it",
 }
-# What the edition in plain SQL has of its own.
+# Rows of the edition in plain SQL.
 MANAGED_SECRETS = "SELECT name, layout, CASE WHEN name NOT LIKE 'new%' THEN secret END FROM flake.key ORDER BY 1"
 MANAGED = {
     name: dataclasses.replace(ROWS[name], **changed) for names, changed in (

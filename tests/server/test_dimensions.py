@@ -1,5 +1,5 @@
 """Every function in each dimension once: over rows, with named arguments, in partitions, views and functions, in databases of other
-encodings, time zones, states of transactions, and on timelines. The results must be those of one call at a time."""
+encodings, time zones, states of transactions, and on timelines. The results must equal the results of one call at a time."""
 
 # ruff: noqa: E501
 
@@ -78,7 +78,7 @@ def test_each_form_of_a_call(server, functions, edition, form):
 
 @both
 def test_results_are_values_of_their_types(server, functions, edition):
-    """What a function puts together itself is equal to what PostgreSQL makes of its text."""
+    """A value that a function assembles itself equals the value that PostgreSQL reads from its text."""
     with server.connect(dbname=edition, autocommit=False) as db:
 
         def different(function):
