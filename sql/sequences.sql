@@ -290,7 +290,7 @@ CREATE VIEW flake_sequence_faults AS
         b.name)
     FROM before b WHERE b.schema IS NULL AND b.name OPERATOR(pg_catalog.<>) '$user'::pg_catalog.text
     UNION ALL
-    -- ALTER TYPE … RENAME asks for no privilege on the schema.
+    -- ALTER TYPE RENAME asks for no privilege on the schema.
     SELECT 'creator'::pg_catalog.text, pg_catalog.format(
         'Role %s owns %s, and may give it the name of a type of PostgreSQL.'::pg_catalog.text,
         o.name, pg_catalog.pg_describe_object('1247'::pg_catalog.oid, t.oid, 0))

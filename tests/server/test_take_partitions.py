@@ -78,8 +78,12 @@ def attach(writer, server, first="SELECT", come=PARTITION):
     server.sql("INSERT INTO log (event) VALUES (1)")
 
 
-@pytest.mark.parametrize("is_partitioned", [True, False], ids=["partition", "first child"])
-def test_rows_of_a_partition_whose_message_is_late_are_taken(server, db, is_partitioned):
+@pytest.mark.parametrize(("come", "is_partitioned"), ids=["partition", "partition of a partition", "first child"], argvalues=[
+    (PARTITION, True), (PARTITION.replace("log ", "log3 "), True), ("ALTER TABLE log2 INHERIT log", False),
+])  # fmt: skip
+def test_rows_of_a_partition_whose_message_is_late_are_taken(server, db, come, is_partitioned):
+    if is_partitioned and come != PARTITION:
+        server.sql("CREATE TABLE log3 PARTITION OF log FOR VALUES IN (2) PARTITION BY LIST (event)")
     if not is_partitioned:
         server.sql("""CREATE TABLE one (LIKE log INCLUDING ALL); INSERT INTO one SELECT * FROM log;
                       DROP TABLE log; ALTER TABLE one RENAME TO log;
@@ -88,7 +92,7 @@ def test_rows_of_a_partition_whose_message_is_late_are_taken(server, db, is_part
     library = server.compile("pause", PAUSE.replace("FILE", str(file)))
     assert [events(db, TAKE.format(1)) for _ in range(8)] == [[1]] * 8
     with server.session() as writer, concurrent.futures.ThreadPoolExecutor() as pool:
-        attach(writer, server, f"LOAD '{library}'", PARTITION if is_partitioned else "ALTER TABLE log2 INHERIT log")
+        attach(writer, server, f"LOAD '{library}'", come)
         committing = pool.submit(writer.execute, "COMMIT")
         try:
             wait_until(lambda: server.sql("SELECT FROM pg_inherits WHERE inhrelid = 'log2'::regclass"))

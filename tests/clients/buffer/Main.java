@@ -3,6 +3,7 @@ package flakeids;
 
 import java.io.*;
 import java.lang.reflect.Proxy;
+import java.nio.charset.StandardCharsets;
 import java.sql.*;
 import java.time.Duration;
 import java.time.Instant;
@@ -25,6 +26,18 @@ class Main {
                 System.out.println(String.join(",", line[0], Long.toString(opened), block.toString(), text.substring(4)));
             } catch (FlakeException.InvalidID none) {
                 System.out.println(String.join(",", line[0], "", block.toString(), ""));
+            }
+        }
+    }
+
+    static void unseal() {
+        for (Scanner lines = new Scanner(System.in); lines.hasNextLine(); ) {
+            String[] line = lines.nextLine().split(",", -1);
+            Key key = new Key("usr", HexFormat.of().parseHex(line[0]));
+            try {
+                System.out.println(key.unseal(new String(HexFormat.of().parseHex(line[1]), StandardCharsets.UTF_8)));
+            } catch (RuntimeException error) {
+                System.out.println(error.getClass().getSimpleName());
             }
         }
     }
@@ -152,6 +165,7 @@ class Main {
     public static void main(String[] arguments) throws Exception {
         switch (arguments[0]) {
             case "seal" -> seal();
+            case "unseal" -> unseal();
             case "time" -> timed();
             case "many" -> many();
             case "pool" -> pool();

@@ -48,6 +48,20 @@ func seal() {
 	}
 }
 
+func unseal() {
+	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
+		line := strings.Split(lines.Text(), ",")
+		secret, _ := hex.DecodeString(line[0])
+		text, _ := hex.DecodeString(line[1])
+		key, _ := flakeids.NewKey("usr", secret)
+		if id, err := key.Unseal(string(text)); errors.Is(err, flakeids.ErrInvalidID) {
+			fmt.Println("InvalidID")
+		} else {
+			fmt.Println(id)
+		}
+	}
+}
+
 type source func(ctx context.Context, layout string, count int) ([]int64, error)
 
 func (s source) Batch(ctx context.Context, layout string, count int) ([]int64, error) {
@@ -201,5 +215,5 @@ func talk() {
 }
 
 func main() {
-	map[string]func(){"seal": seal, "time": timed, "many": many, "talk": talk}[os.Args[1]]()
+	map[string]func(){"seal": seal, "unseal": unseal, "time": timed, "many": many, "talk": talk}[os.Args[1]]()
 }

@@ -1,8 +1,10 @@
-"""Runs the package of Python. `seal` computes tests/vectors/seal.csv again, `time` prints how many nanoseconds an ID of a full
+"""Runs the package of Python. `seal` computes tests/vectors/seal.csv again, `unseal` opens texts, `time` prints how many nanoseconds an ID of a full
 buffer takes, `many` prints a million IDs of eight threads, and `talk` does what the lines of its input say: `next N PAUSE` gets N
 IDs with pauses of so many milliseconds, and prints each with the time before it was asked for, in microseconds; `take N`, `try`,
 `close`; `longest` prints how many microseconds the longest request took. An error ends what a line says. With AIO, it uses
 AsyncIds, and tasks instead of threads."""
+
+# ruff: noqa: BLE001, E501
 
 import asyncio
 import inspect
@@ -30,6 +32,15 @@ def seal():
             print(secret, opened, block, text.removeprefix("usr_"), sep=",")
         except InvalidID:
             print(secret, "", block, "", sep=",")
+
+
+def unseal():
+    for line in sys.stdin:
+        key = Key("usr", bytes.fromhex(line.split(",")[0]))
+        try:
+            print(key.unseal(bytes.fromhex(line.split(",")[1]).decode()))
+        except Exception as error:
+            print(type(error).__name__)
 
 
 def options():
@@ -123,5 +134,7 @@ async def talk():
 
 if sys.argv[1] == "seal":
     seal()
+elif sys.argv[1] == "unseal":
+    unseal()
 else:
     asyncio.run({"time": timed, "many": many, "talk": talk}[sys.argv[1]]())

@@ -35,6 +35,17 @@ function seal() {
   }
 }
 
+function unseal() {
+  for (const line of lines()) {
+    const [secret = "", text = ""] = line.split(",");
+    try {
+      console.log(new Key("usr", Buffer.from(secret, "hex")).unseal(Buffer.from(text, "hex").toString()).toString());
+    } catch (problem) {
+      console.log((problem as Error).constructor.name);
+    }
+  }
+}
+
 async function timed() {
   Database.prototype.batch = async (_, count) => Array.from({ length: count }, (_, n) => BigInt(n));
   const ids = new Ids("fake", () => new pg.Client(), { maxAge: Infinity, most: 100_000 });
@@ -110,4 +121,4 @@ async function talk() {
   }
 }
 
-void { seal, time: timed, many, talk }[process.argv[2] as "talk"]();
+void { seal, unseal, time: timed, many, talk }[process.argv[2] as "talk"]();
