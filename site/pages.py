@@ -5,6 +5,7 @@ The pages lie as they do in the repository, so links between them, and to exampl
 """
 
 import base64
+import gzip
 import os
 import re
 import shutil
@@ -98,7 +99,7 @@ def add_playground(source, root, pglite):
 def add_reader(source, wasm):
     """The reader is a page of the book, and one file that needs no other."""
     css, page, js = ((SITE / "reader" / name).read_text() for name in ("page.css", "page.html", "page.js"))
-    core = f'globalThis.flakeCore = "{base64.b64encode(wasm.read_bytes()).decode()}"'
+    core = f'globalThis.flakeCore = "{base64.b64encode(gzip.compress(wasm.read_bytes(), mtime=0)).decode()}"'
     folder = source / "reader"
     folder.mkdir()
     for name, text in ("page.css", css), ("page.js", js), ("core.js", core):

@@ -123,6 +123,7 @@ fn judge(reading: &mut Reading, named: Option<&str>, chosen: &str, now: i64) {
     reading.score = match standing {
         _ if layout == chosen => 2 * rank::NAMED,
         _ if layout == OWN || chosen.is_empty() && named == Some(layout) => rank::NAMED,
+        Standing::Possible if named.is_some() => 0,
         Standing::Possible => rank::score(layout, reading.id, at) + u32::from(reading.read_as != "number"),
         Standing::Early | Standing::Future => 0,
     };

@@ -45,22 +45,24 @@ pub fn standing(layout: &str, epoch: i64, at: i64, now: i64) -> Standing {
     }
 }
 
-/// From this score on, it is an ID of a platform. Equal scores mean that nothing tells the platforms apart.
+/// From this score on, it can be an ID of a platform, and from 50 on it most likely is one. Equal scores mean that nothing tells the
+/// platforms apart.
 pub const LIKELY: u32 = 20;
 /// The scores of an ID that a platform's page shows, or that has the visitor's own layout.
 pub const NAMED: u32 = 1000;
 
-/// How likely a layout is, if the time is possible. The IDs of X, Discord, Mastodon and Weibo differ in the bits below the time.
+/// How likely a layout is, if the time is possible. The bits below the time are a platform's own.
 pub fn score(layout: &str, id: u64, at: i64) -> u32 {
     let (upper, lower, count) = (id >> 17 & 31, id >> 12 & 31, id & 4095);
     match layout {
         "twitter" if is_of_x(at, upper, lower, count) => 100,
         "discord" if is_of_discord(at, upper, lower, count) => 100,
-        "mastodon" | "weibo" => 60,
+        "mastodon" => 60,
         // Few of its posts are older than 2013, and examples of Discord are.
         "instagram" if id < 400_000_000_000_000_000 => 30,
         "instagram" => 55,
         "linkedin" => 50,
+        "weibo" => 45,
         "discord" => 40,
         "twitter" => LIKELY,
         _ => 0,
