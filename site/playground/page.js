@@ -93,7 +93,7 @@ async function run(cell) {
     }
 }
 
-const buttons = () => document.querySelectorAll('.cell button, #playground button')
+const buttons = () => document.querySelectorAll('.cell > button, #playground button')
 
 // One thing at a time: what a visitor clicks meanwhile comes afterwards.
 function then(task) {
