@@ -145,6 +145,7 @@ function headingOf(element) {
 function cellOf(block, place) {
     const pre = block.closest('pre'), editor = document.createElement('textarea')
     editor.value = block.textContent.trimEnd()
+    editor.rows = 1
     editor.spellcheck = false
     editor.setAttribute('aria-label', `SQL of step ${place + 1}: ${headingOf(pre)}`)
     const button = make('button', 'Run')

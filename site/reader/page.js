@@ -130,6 +130,8 @@ function divided({ readings, others }) {
     return { first, possible: by('possible'), early: by('early'), future: by('future') }
 }
 
+const sureness = (score) => score >= NAMED ? 'It is' : score >= SURE ? 'Most likely' : 'Perhaps'
+
 // One sentence, which is also read aloud.
 function verdict({ readings, others, is_small }, { first, possible }) {
     const [one] = first
@@ -137,7 +139,7 @@ function verdict({ readings, others, is_small }, { first, possible }) {
     if (one?.standing === 'early') return `Too early for ${one.layout}: such a small number was counted, and has no time.`
     if (one?.standing === 'future') return `Not possible for ${one.layout} yet: the time would be in the future.`
     if (names.length > 1) return `Either ${names.join(' or ')}: nothing in the ID tells which.`
-    if (one) return `${one.score >= NAMED ? '' : one.score >= SURE ? 'Most likely ' : 'Perhaps '}${one.layout}: ${instant(one)}.`
+    if (one) return `${one.score >= NAMED ? '' : `${sureness(one.score)} `}${one.layout}: ${instant(one)}.`
     if (others.length) return `${others[0].what}${others[0].at === null ? '' : `: ${instant({ at: others[0].at, tick_length: 1000 })}`}.`
     if (is_small) return 'This number is too small to be an ID of a platform. Such numbers are counted, and have no time.'
     if (possible.length) return 'Unknown: no platform makes such IDs, but these layouts can have it.'
@@ -154,7 +156,7 @@ function result(found) {
     if (isPublic) parts.push(warn(`This can be a public ID of the key ${public_id_of}. Only a server that has the key reads it.`))
     said.textContent = isPublic ? 'It has the form of a public ID.' : verdict(found, groups)
     parts.push(...others.map(other))
-    parts.push(...group(groups.first.length > 1 ? 'One of these' : 'It is', groups.first, true), ...group(groups.first.length ? 'It can also be' : 'It can be', groups.possible, !groups.first.length))
+    parts.push(...group(groups.first.length > 1 ? 'One of these' : sureness(groups.first[0]?.score), groups.first, true), ...group(groups.first.length ? 'It can also be' : 'It can be', groups.possible, !groups.first.length))
     parts.push(...folded('It would be from the future', groups.future), ...folded('It would be too early', groups.early))
     if (beside.length) parts.push(make('p', {}, 'The address has other IDs: ', ...beside.map((text) => make('a', { href: `#${text}` }, text)).flatMap((link) => [link, ' '])))
     if (!readings.length && !others.length) parts.push(make('h3', {}, 'No layout has this ID'), refused(refusals))
