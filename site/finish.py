@@ -8,10 +8,11 @@ from pathlib import Path
 # mdBook copies no font where the list of them is empty, and links to it.
 FONTS = re.compile(r'\s*<link rel="stylesheet" href="[^"]*fonts/fonts\.css">')
 SKIP = '<a class="skip" href="#mdbook-content">Skip to the text</a>'
-MENU = '<nav class="tools" aria-label="Tools"><a href="{root}playground.html">Try it</a><a href="{root}read-an-id.html">Read an ID</a></nav>'
+TOOLS = '<a href="{root}playground.html">Try it</a><a href="{root}read-an-id.html">Read an ID</a>'
+MENU = f'<nav class="tools" aria-label="Tools">{TOOLS}</nav>'
 CODE = re.compile(r'class="language-(\w+)')
 LANGUAGE = re.compile(r'hljs\.registerLanguage\("([\w-]+)"')
-# What other names of languages stand for, and which languages others are made of.
+# Other names of languages, and the languages that are kept in any case.
 ALIASES = {"sh": "bash", "js": "javascript", "toml": "ini", "conf": "ini"}
 ALWAYS = {"plaintext", "json", "xml"}
 

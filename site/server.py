@@ -1,5 +1,5 @@
-"""The PostgreSQL of the tutorial in the browser: the modules of PGlite, and the files that a page loads, packed by gzip under names
-that no web server knows, so that each sends them as they are."""
+"""The PostgreSQL of the tutorial in the browser: the modules of PGlite, and the files that a page loads. These are packed by gzip
+under names that no web server knows, so each server sends them as they are."""
 
 import gzip
 import json
@@ -42,7 +42,7 @@ def without_superfluous(whole, small, log):
         for member in source:
             name = member.name.lstrip("/")
             is_old = re.fullmatch(r"pg_wal/[0-9A-F]{24}", name) and not name.endswith(log)
-            if member.isdir() or member.isfile() and not name.startswith(TEMPLATES) and not is_old:
+            if member.isdir() or (member.isfile() and not name.startswith(TEMPLATES) and not is_old):
                 target.addfile(member, source.extractfile(member) if member.isfile() else None)
 
 

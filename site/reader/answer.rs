@@ -108,7 +108,7 @@ fn answer(question: &Question) -> Value {
     })
 }
 
-/// Says how likely a reading is. What the visitor or the address names comes first, also where the time is not possible.
+/// Says how likely a reading is. The platform that the visitor or the address names comes first, also where the time is not possible.
 fn judge(reading: &mut Reading, named: Option<&str>, chosen: &str, now: i64) {
     let (layout, at) = (reading.layout.as_str(), reading.at.parse().unwrap_or_default());
     let epoch = flake_core::built_in(layout).map_or(rank::EARLIEST, Layout::epoch);

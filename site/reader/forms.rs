@@ -33,7 +33,7 @@ pub fn ungrouped(text: &str) -> String {
 pub fn shortcode(text: &str) -> Option<u64> {
     const DIGITS: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
     let digit = |byte: u8| DIGITS.iter().position(|&digit| digit == byte);
-    // What has digits only is rather a number.
+    // Digits alone are rather a number.
     let can_be = (9..=11).contains(&text.len()) && !is_digits(text);
     let number =
         can_be.then(|| text.bytes().try_fold(0u128, |number, byte| Some(number << 6 | digit(byte)? as u128)))??;

@@ -1,11 +1,11 @@
-//! IDs that no layout has: UUIDs, ULIDs, KSUIDs, TypeIDs, ObjectIds, and those of TikTok.
+//! IDs that no layout has: UUIDs, ULIDs, KSUIDs, TypeIDs, ObjectIds, and IDs of TikTok.
 
 use flake_core::seal;
 use serde::Serialize;
 
 use crate::rank;
 
-/// What a text is, and when it was made if it says so.
+/// A kind of ID, and when this one was made if it says so.
 #[derive(Serialize)]
 pub struct Other {
     pub what: String,

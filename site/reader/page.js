@@ -95,7 +95,7 @@ function shown(reading, isOpen) {
     return element
 }
 
-// What has no layout, such as a UUID.
+// Shows an ID that has no layout, such as a UUID.
 function other({ what, at, says }) {
     const times = at === null ? [] : [make('p', {}, instant({ at, tick_length: 1000 }), ' ', copier(instant({ at, tick_length: 1000 }), 'the time')), make('p', { class: 'nearby' }, nearby(at))]
     return make('div', { class: 'other' }, make('h3', {}, what), ...times, make('p', {}, says === 'A UUID' ? '' : says))

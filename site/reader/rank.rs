@@ -1,6 +1,6 @@
 //! Which layout an ID most likely has: by its time, and by the bits that the programs of a platform really set.
 //!
-//! The same number is a post of X of 2012 and a message of Discord of 2016. What X and Discord leave at zero tells them apart. Of 96 IDs
+//! The same number is a post of X of 2012 and a message of Discord of 2016. The bits that X and Discord leave at zero tell them apart. Of 96 IDs
 //! from public source code that were looked up afterwards, these rules place 90, name both platforms for five, and take a post of
 //! January 2011 for Discord's.
 

@@ -1,4 +1,4 @@
-"""What every page has: links to the tools and past the contents, contrast, and drawings and tables that a phone shows."""
+"""Every page has links to the tools and past the contents, contrast, and drawings and tables that a phone shows."""
 
 import re
 
@@ -7,6 +7,7 @@ import pytest
 from conftest import HTML
 
 PAGES = ["index.html", "docs/index.html", "docs/how-to/convert.html", "read-an-id.html"]
+DRAWN = ["docs/explanation/benchmarks.html", "docs/explanation/how-it-works.html"]
 LUMINANCE = """(color => {
     const [red, green, blue] = color.match(/[\\d.]+/g).map(Number)
         .map(value => value / 255).map(value => value <= 0.04045 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4)
@@ -65,7 +66,7 @@ def phone(browser):
     browser.size(1200, 900)
 
 
-@pytest.mark.parametrize("page", [*PAGES, "playground.html", "docs/explanation/benchmarks.html", "docs/explanation/how-it-works.html"])
+@pytest.mark.parametrize("page", [*PAGES, "playground.html", *DRAWN])
 def test_no_page_is_wider_than_a_phone(phone, address, page):
     phone.open(f"{address}/{page}")
     assert phone.run("document.documentElement.scrollWidth") <= 390
@@ -73,11 +74,12 @@ def test_no_page_is_wider_than_a_phone(phone, address, page):
 
 def test_drawings_can_be_read_on_a_phone(phone, address):
     """A drawing is as wide as it was made, and scrolls."""
-    for page in "docs/explanation/benchmarks.html", "docs/explanation/how-it-works.html", "index.html":
+    drawings = "[...document.querySelectorAll('main .checkbox-label > img')]"
+    for page in *DRAWN, "index.html":
         phone.open(f"{address}/{page}")
-        widths = phone.run("[...document.querySelectorAll('main .checkbox-label > img')].map(image => image.getBoundingClientRect().width)")
+        widths = phone.run(f"{drawings}.map(image => image.getBoundingClientRect().width)")
         assert widths and min(widths) >= 760
-        assert phone.run("[...document.querySelectorAll('main .checkbox-label > img')].every(({ parentNode }) => parentNode.scrollWidth > parentNode.clientWidth)")
+        assert phone.run(f"{drawings}.every(({{ parentNode: {{ scrollWidth, clientWidth }} }}) => scrollWidth > clientWidth)")
 
 
 def test_tables_scroll_with_their_first_column(phone, address):

@@ -56,10 +56,12 @@ def read(browser, text, layout=None):
     browser.fill("#reader #id", text)
     browser.until("document.querySelector('#answer').children.length")
     reading = f"document.querySelector('.reading[data-layout={json.dumps(layout)}]')" if layout else "null"
+    # The last cell of a form has the button that copies it.
+    cells = "[...row.cells].filter(cell => !cell.querySelector('button'))"
     texts = "(parts => [...parts].map(part => part.textContent))"
     return browser.run(f"""(reading => reading && {{
         first: {texts}(reading.querySelectorAll('summary > *')),
-        tables: [...reading.querySelectorAll('table')].map(table => [...table.rows].map(row => {texts}([...row.cells].filter(cell => !cell.querySelector('button'))))),
+        tables: [...reading.querySelectorAll('table')].map(table => [...table.rows].map(row => {texts}({cells}))),
         bits: {texts}(reading.querySelectorAll('svg text')).join(''),
     }})({reading})""")
 
