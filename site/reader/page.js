@@ -136,7 +136,7 @@ const sureness = (score) => score >= NAMED ? 'It is' : score >= SURE ? 'Most lik
 function verdict({ readings, others, is_small }, { first, possible }) {
     const [one] = first
     const names = [...first.map(({ layout }) => layout), ...(one?.score < NAMED ? others.map(({ what }) => what) : [])]
-    if (one?.standing === 'early') return `Too early for ${one.layout}: such a small number was counted, and has no time.`
+    if (one?.standing === 'early') return `Too early for ${one.layout}: ${is_small ? 'such a small number was counted, and has no time' : instant(one)}.`
     if (one?.standing === 'future') return `Not possible for ${one.layout} yet: the time would be in the future.`
     if (names.length > 1) return `Either ${names.join(' or ')}: nothing in the ID tells which.`
     if (one) return `${one.score >= NAMED ? '' : `${sureness(one.score)} `}${one.layout}: ${instant(one)}.`
