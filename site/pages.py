@@ -25,6 +25,7 @@ ALONE = """<!doctype html>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width">
 <title>Read an ID</title>
+<link rel="icon" href="data:,">
 <style>
 :root {{ color-scheme: light dark; }}
 body {{ max-width: 900px; margin: 1em auto; padding: 0 1em; font: 16px/1.5 system-ui, sans-serif; }}
