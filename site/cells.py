@@ -3,7 +3,11 @@
 import re
 import tomllib
 
-SQL = re.compile(r"^```sql\n(.*?)^```\n(?:```text\n.*?^```\n)?", re.M | re.S)
+SQL = re.compile(r"^```sql\n(.*?)^```\n(```text\n.*?^```\n)?", re.M | re.S)
+
+
+def printed(output):
+    return f"```text\n{output.strip(chr(10))}\n```\n"
 
 
 def in_browser(tutorial, folder):
@@ -12,16 +16,19 @@ def in_browser(tutorial, folder):
     used = set()
 
     def cell(block):
-        step, without_output = block[0], block[1]
-        found = [note for note in notes if note["step"] in without_output]
+        step, sql, output = block[0], block[1], block[2] or ""
+        found = [note for note in notes if note["step"] in sql]
         used.update(note["step"] for note in found)
         says = "".join(f"\n\n> {note['says'].strip()}\n" for note in found if "says" in note)
         if any(note.get("reads") for note in found):
             return f"{says.strip()}\n\n{step.replace('```sql', '```sql,reading', 1)}"
+        added = ""
         for note in found:
-            without_output = without_output.replace(note.get("without", ""), "")
-        added = "".join(f"\n```sql\n{note['adds'].strip()}\n```\n" for note in found if "adds" in note)
-        return f"```sql\n{without_output}```\n{says}{added}"
+            sql = sql.replace(note.get("without", ""), "")
+            output = printed(note["prints"]) if "prints" in note else output
+            if "adds" in note:
+                added += f"\n```sql\n{note['adds'].strip()}\n```\n{printed(note['added_prints'])}"
+        return f"```sql\n{sql}```\n{output}{says}{added}"
 
     text = tutorial.read_text()
     text = SQL.sub(cell, text[text.index("\n## ") + 1 : text.index("\n## Next")])

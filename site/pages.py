@@ -5,6 +5,7 @@ The pages lie as they do in the repository, so links between them, and to exampl
 """
 
 import base64
+import gzip
 import os
 import re
 import shutil
@@ -12,18 +13,19 @@ import subprocess
 import sys
 from pathlib import Path
 
+import server
 from cells import in_browser
 
 SITE = Path(__file__).parent
 SECTION = re.compile(r"^## (.*)\n\n((?:- .*\n?)+)", re.M)
 ITEM = re.compile(r"^- \[([^]]+)\]\(([^)]+)\)", re.M)
-IMPORT = re.compile(r"""(?:from|import)\s*\(?["'](\./[\w.-]+\.js)["']""")
 ALONE = """<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width">
 <title>Read an ID</title>
+<link rel="icon" href="data:,">
 <style>
 :root {{ color-scheme: light dark; }}
 body {{ max-width: 900px; margin: 1em auto; padding: 0 1em; font: 16px/1.5 system-ui, sans-serif; }}
@@ -58,9 +60,6 @@ def summary(source):
             chapter("All pages", "docs/index.md")
         for name, path in ITEM.findall(items):
             chapter(name, os.path.normpath(f"docs/{path}"))
-            if path == "tutorial.md":
-                chapter(title(source / "playground.md"), "playground.md")
-                chapter(title(source / "read-an-id.md"), "read-an-id.md")
         lines.append("")
     lines += ["# Project", ""]
     for page in sorted(set(source.rglob("*.md")) - listed):
@@ -88,28 +87,35 @@ def rename_readmes(source):
         page.rename(page.with_name("index.md"))
 
 
+def add_below(page, place, text):
+    """Adds what only the site has, below the first such place of a page."""
+    if place not in page.read_text():
+        raise SystemExit(f"site: {page} has no {place!r}")
+    page.write_text(page.read_text().replace(place, place + text, 1))
+
+
+def add_links(source):
+    """Links to the pages that only the site has."""
+    index = source / "docs/index.md"
+    tutorial = re.search(r"^- \[[^]]+\]\(tutorial\.md\).*\n", index.read_text(), re.M)[0]
+    pages = (("playground", "PostgreSQL in the page"), ("read-an-id", "what an ID contains, of any platform"))
+    add_below(index, tutorial, "".join(f"- [{title(source / f'{name}.md')}](../{name}.md): {what}\n" for name, what in pages))
+    add_below(source / "docs/reference/layouts.md", "\n\n", "[Read an ID](../../read-an-id.md) shows an ID in all of them.\n\n")
+
+
 def add_playground(source, root, pglite):
-    """PGlite is modules that import each other, and the files that they load."""
-    shutil.copytree(SITE / "playground", source / "playground", ignore=shutil.ignore_patterns("*.md", "*.toml"))
-    target = source / "playground/pglite"
-    target.mkdir()
-    wanted = ["./index.js"]
-    for name in wanted:
-        text = (pglite / "dist" / name).read_text()
-        wanted += [found for found in IMPORT.findall(text) if found not in wanted]
-        (target / name).write_text(re.sub(r"^//# sourceMappingURL=.*$", "", text, flags=re.M))
-    for name in ("dist/pglite.wasm", "dist/pglite.data", "dist/initdb.wasm", "LICENSE"):
-        shutil.copy(pglite / name, target)
-    shutil.copy(root / "managed/flake.sql", source / "playground")
+    """The tutorial, whose steps run in the page."""
+    ignored = shutil.ignore_patterns("*.md", "*.toml", "*.mjs")
+    shutil.copytree(SITE / "playground", source / "playground", ignore=ignored)
+    server.copy(pglite, root / "managed/flake.sql", source / "playground/pglite")
     (source / "playground.md").write_text(in_browser(root / "docs/tutorial.md", SITE / "playground"))
-    tutorial = source / "docs/tutorial.md"
-    tutorial.write_text(tutorial.read_text().replace("\n\n", "\n\n[It also runs in the browser](../playground.md).\n\n", 1))
+    add_below(source / "docs/tutorial.md", "\n\n", "[It also runs in the browser](../playground.md).\n\n")
 
 
 def add_reader(source, wasm):
     """The reader is a page of the book, and one file that needs no other."""
     css, page, js = ((SITE / "reader" / name).read_text() for name in ("page.css", "page.html", "page.js"))
-    core = f'globalThis.flakeCore = "{base64.b64encode(wasm.read_bytes()).decode()}"'
+    core = f'globalThis.flakeCore = "{base64.b64encode(gzip.compress(wasm.read_bytes(), mtime=0)).decode()}"'
     folder = source / "reader"
     folder.mkdir()
     for name, text in ("page.css", css), ("page.js", js), ("core.js", core):
@@ -128,9 +134,13 @@ def main(root, pglite, wasm, book):
     link_own_pages(source / "index.md")
     add_playground(source, root, pglite)
     add_reader(source, wasm)
+    add_links(source)
     (source / "SUMMARY.md").write_text(summary(source))
     for name in ("book.toml", "book.css"):
         shutil.copy(SITE / name, book)
+    # The visitor's own fonts: mdBook's are half of what a first page loads.
+    (book / "theme/fonts").mkdir(parents=True)
+    (book / "theme/fonts/fonts.css").touch()
 
 
 if __name__ == "__main__":

@@ -7,6 +7,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::forms;
+use crate::found::{self, Found};
+use crate::other::{self, Other};
+use crate::rank::{self, Standing};
 
 /// The name of the visitor's layout in messages.
 const OWN: &str = "your layout";
@@ -17,6 +20,11 @@ struct Question {
     text: String,
     #[serde(default)]
     definition: String,
+    /// The layout that the visitor has chosen, or an empty text.
+    #[serde(default)]
+    platform: String,
+    /// Microseconds since 1970. Without it, every time is in the past.
+    now: Option<String>,
 }
 
 /// One way to read the text.
@@ -29,6 +37,11 @@ struct Reading {
     /// When the ID's tick begins, and how long it is, in microseconds.
     at: String,
     tick_length: String,
+    /// Whether the time is possible, as "early", "possible" or "future"; and how likely the layout is among others.
+    standing: &'static str,
+    score: u32,
+    #[serde(skip)]
+    id: u64,
     worker: Option<String>,
     sequence: Option<String>,
     numbers: Vec<(String, String)>,
@@ -55,7 +68,10 @@ pub fn to(question: &[u8]) -> String {
 }
 
 fn answer(question: &Question) -> Value {
-    let text = forms::bare(&question.text);
+    let found =
+        found::within(&question.text).unwrap_or_else(|| Found { text: question.text.clone(), ..Found::default() });
+    let text = &forms::ungrouped(forms::bare(&found.text));
+    let now = question.now.as_ref().and_then(|now| now.parse().ok()).unwrap_or(i64::MAX - rank::DAY);
     let (own, fault) = match own(&question.definition) {
         Ok(layout) => (layout, None),
         Err(error) => (None, Some(error.to_string())),
@@ -71,14 +87,53 @@ fn answer(question: &Question) -> Value {
         Ok((sno, form)) => readings.push(reading_of_sno(sno, form)),
         Err(error) => refusals.push(Refusal { layout: "sno".to_owned(), reasons: vec![detailed(&error)] }),
     }
+    let others = others(text, found.platform, now);
+    for reading in &mut readings {
+        judge(reading, found.platform, &question.platform, now);
+    }
+    // A stable sort: layouts of one score stay in the order of the list.
+    readings.sort_by_key(|reading| std::cmp::Reverse(reading.score));
     json!({
         "read": text,
+        "platform": found.platform,
+        "beside": found.beside,
+        "others": others,
+        "is_small": forms::number(text).is_some_and(|number| number < 1 << 40),
+        "layouts": BUILTIN.iter().map(Layout::name).chain(["sno"]).collect::<Vec<_>>(),
         "readings": readings,
         "refusals": refusals,
         "fault": fault,
         "is_rounded": forms::is_rounded(text),
         "public_id_of": key_of(text),
     })
+}
+
+/// Says how likely a reading is. The platform that the visitor or the address names comes first, also where the time is not possible.
+fn judge(reading: &mut Reading, named: Option<&str>, chosen: &str, now: i64) {
+    let (layout, at) = (reading.layout.as_str(), reading.at.parse().unwrap_or_default());
+    let epoch = flake_core::built_in(layout).map_or(rank::EARLIEST, Layout::epoch);
+    let standing = rank::standing(layout, epoch, at, now);
+    reading.standing = match standing {
+        // The visitor knows since when the own layout is used.
+        Standing::Early if layout == OWN => "possible",
+        Standing::Early => "early",
+        Standing::Possible => "possible",
+        Standing::Future => "future",
+    };
+    reading.score = match standing {
+        _ if layout == chosen => 2 * rank::NAMED,
+        _ if layout == OWN || chosen.is_empty() && named == Some(layout) => rank::NAMED,
+        Standing::Possible if named.is_some() => 0,
+        Standing::Possible => rank::score(layout, reading.id, at) + u32::from(reading.read_as != "number"),
+        Standing::Early | Standing::Future => 0,
+    };
+}
+
+/// Returns what the text is beside an ID of a layout.
+fn others(text: &str, named: Option<&str>, now: i64) -> Vec<Other> {
+    let tiktok = forms::number(text).filter(|_| named.is_none_or(|platform| platform == "tiktok"));
+    let tiktok = tiktok.and_then(|id| other::tiktok(id, now)).map(Other::of_tiktok);
+    other::read(text, now).into_iter().chain(tiktok).collect()
 }
 
 fn own(definition: &str) -> Result<Option<Layout>, Error> {
@@ -92,6 +147,9 @@ fn own(definition: &str) -> Result<Option<Layout>, Error> {
 fn readings_of(layout: &Layout, text: &str) -> (Vec<Reading>, Vec<String>) {
     let mut ids = BTreeMap::new();
     let mut reasons = Vec::new();
+    if let Some(id) = forms::shortcode(text).filter(|_| layout.name() == "instagram") {
+        ids.insert(id, "shortcode".to_owned());
+    }
     if let Some(id) = forms::number(text) {
         ids.insert(id, "number".to_owned());
     }
@@ -131,6 +189,9 @@ fn reading_of(layout: &Layout, id: u64, read_as: String) -> Result<Reading, Erro
         read_as,
         at: layout.start_of(parts.tick).to_string(),
         tick_length: layout.tick_length().to_string(),
+        standing: "",
+        score: 0,
+        id,
         worker: worker.then(|| parts.worker.to_string()),
         sequence: sequence.then(|| parts.sequence.to_string()),
         numbers: layout.numbers(id).into_iter().map(|(name, number)| (name.to_owned(), number.to_string())).collect(),
@@ -161,6 +222,9 @@ fn reading_of_sno(sno: Sno, read_as: &str) -> Reading {
         read_as: read_as.to_owned(),
         at: sno.instant().to_string(),
         tick_length: flake_core::sno::UNIT.to_string(),
+        standing: "",
+        score: 0,
+        id: 0,
         worker: Some(sno.parts().partition.to_string()),
         sequence: Some(sno.parts().sequence.to_string()),
         numbers: runs.iter().filter_map(|run| Some((run.name.to_string(), run.number?.to_string()))).collect(),

@@ -21,6 +21,29 @@ pub fn number(text: &str) -> Option<u64> {
     radix("0x", 16).or_else(|| radix("0b", 2)).or_else(decimal)
 }
 
+/// Returns a number without what groups its digits by three, or the text itself.
+pub fn ungrouped(text: &str) -> String {
+    let mut groups = text.split([',', '.', ' ', '_', '\'', '’', '\u{a0}', '\u{202f}']);
+    let is_first = groups.next().is_some_and(|first| is_digits(first) && first.len() <= 3);
+    let are_threes = groups.clone().count() > 1 && groups.all(|group| is_digits(group) && group.len() == 3);
+    if is_first && are_threes { text.chars().filter(char::is_ascii_digit).collect() } else { text.to_owned() }
+}
+
+/// Reads the code of a post in an address of Instagram: the digits of its ID in base64. The ID of today has eleven.
+pub fn shortcode(text: &str) -> Option<u64> {
+    const DIGITS: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+    let digit = |byte: u8| DIGITS.iter().position(|&digit| digit == byte);
+    // Digits alone are rather a number.
+    let can_be = (9..=11).contains(&text.len()) && !is_digits(text);
+    let number =
+        can_be.then(|| text.bytes().try_fold(0u128, |number, byte| Some(number << 6 | digit(byte)? as u128)))??;
+    u64::try_from(number).ok()
+}
+
+fn is_digits(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
 /// Reads bytes in hexadecimal: as `bytea` shows them, or as a UUID.
 pub fn bytes(text: &str) -> Option<Vec<u8>> {
     let digits = match text.strip_prefix("\\x") {
@@ -35,4 +58,32 @@ pub fn bytes(text: &str) -> Option<Vec<u8>> {
 /// Returns whether a number is written as JavaScript writes one that it has rounded.
 pub fn is_rounded(text: &str) -> bool {
     text.contains(['.', 'e', 'E']) && text.parse::<f64>().is_ok_and(|number| number.abs() >= 9_007_199_254_740_992.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{shortcode, ungrouped};
+
+    #[test]
+    fn grouped_digits_are_a_number() {
+        for text in [
+            "1,541,815,603,606,036,480",
+            "1 541 815 603 606 036 480",
+            "1.541.815.603.606.036.480",
+            "1_541_815_603_606_036_480",
+        ] {
+            assert_eq!(ungrouped(text), "1541815603606036480");
+        }
+        for text in ["1.5", "1,541", "1,54,815", "0AWE5HZP3SKTT", "", "1.5418156036060365e+18"] {
+            assert_eq!(ungrouped(text), text);
+        }
+    }
+
+    #[test]
+    fn a_shortcode_is_base64() {
+        assert_eq!(shortcode("CkNhKCWSPR7"), Some(2_958_166_355_503_281_275));
+        for text in ["dQw4w9WgXcQ", "12345678901", "hello world", "short"] {
+            assert_eq!(shortcode(text), None, "{text}");
+        }
+    }
 }

@@ -1,11 +1,15 @@
 //! Reads an ID in a browser: a text of JSON comes in, a text of JSON goes out.
 //!
-//! JavaScript writes the question where `space` says, calls `read`, and reads the answer, which begins where `answer` says.
+//! JavaScript writes the question where `space` says, calls `read`, and reads the answer, which begins where `answer` says. Elsewhere the
+//! functions have no such names, because the C library of a test's machine has a `read` of its own.
 
 #![allow(unsafe_code, reason = "JavaScript calls these functions by their names")]
 
 mod answer;
 mod forms;
+mod found;
+mod other;
+mod rank;
 
 use std::sync::Mutex;
 
@@ -13,7 +17,7 @@ use std::sync::Mutex;
 static TEXT: Mutex<Vec<u8>> = Mutex::new(Vec::new());
 
 /// Returns where a question of so many bytes has room.
-#[unsafe(no_mangle)]
+#[cfg_attr(target_arch = "wasm32", unsafe(no_mangle))]
 pub extern "C" fn space(length: usize) -> *mut u8 {
     let mut text = TEXT.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     text.clear();
@@ -22,7 +26,7 @@ pub extern "C" fn space(length: usize) -> *mut u8 {
 }
 
 /// Answers the question, and returns the length of the answer.
-#[unsafe(no_mangle)]
+#[cfg_attr(target_arch = "wasm32", unsafe(no_mangle))]
 pub extern "C" fn read() -> usize {
     let mut text = TEXT.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     *text = answer::to(&text).into_bytes();
@@ -30,7 +34,7 @@ pub extern "C" fn read() -> usize {
 }
 
 /// Returns where the answer begins.
-#[unsafe(no_mangle)]
+#[cfg_attr(target_arch = "wasm32", unsafe(no_mangle))]
 pub extern "C" fn answer() -> *const u8 {
     TEXT.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).as_ptr()
 }

@@ -125,6 +125,21 @@ class Browser:
     def size(self, width, height):
         self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
 
+    @contextlib.contextmanager
+    def network(self, bytes_per_second=-1, offline=False):
+        """For a while, the network is slow or away, and nothing comes from the browser's cache."""
+
+        def be(offline, speed, without_cache):
+            self.call("Network.setCacheDisabled", cacheDisabled=without_cache)
+            conditions = {"offline": offline, "latency": 0, "downloadThroughput": speed, "uploadThroughput": -1}
+            self.call("Network.emulateNetworkConditions", **conditions)
+
+        be(offline, bytes_per_second, True)
+        try:
+            yield
+        finally:
+            be(False, -1, False)
+
     def prefer(self, scheme):
         """Sets what the visitor's system prefers: light or dark."""
         self.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])

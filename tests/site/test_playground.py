@@ -20,6 +20,7 @@ console.log(JSON.stringify([...statements({text})]))"""
 def playground(browser, address):
     browser.open(f"{address}/playground.html")
     browser.until("document.querySelectorAll('.cell').length >= 7")
+    browser.until("document.querySelector('#status').textContent.includes('is running')")
     return browser
 
 
@@ -33,12 +34,24 @@ def results(browser, number):
     return browser.run(f"[...{cell(number)}.querySelectorAll('table')].map(table => {rows})")
 
 
+def errors(browser):
+    return browser.run("[...document.querySelectorAll('.error')].map(error => error.textContent)")
+
+
 def run_all(browser):
+    """Clicks, and waits for the last step of the new database."""
+    browser.run("document.querySelectorAll('.result').forEach(result => delete result.dataset.ran)")
     browser.click("#all")
-    count = browser.run("document.querySelectorAll('.cell').length")
-    ran = f"[...document.querySelectorAll('.result')].filter(result => result.dataset.ran).length === {count}"
-    browser.until(f"{ran} || document.querySelector('.error')", seconds=120)
-    assert browser.run("[...document.querySelectorAll('.error')].map(error => error.textContent)") == []
+    ran = "[...document.querySelectorAll('.result')].every(result => result.dataset.ran)"
+    browser.until(f"({ran} && !document.querySelector('#all').disabled) || document.querySelector('.error')", seconds=120)
+    assert errors(browser) == []
+
+
+def run_step(browser, number):
+    """Clicks the button of a step as it is."""
+    browser.run(f"delete {cell(number)}.querySelector('.result').dataset.ran")
+    browser.run(f"{cell(number)}.querySelector('button').click()")
+    browser.until(f"{cell(number)}.querySelector('.result').dataset.ran && !document.querySelector('#all').disabled")
 
 
 def run(browser, number, sql):
@@ -87,6 +100,7 @@ def test_an_error_shows_its_statement(playground):
 def test_it_can_start_over(playground):
     run(playground, 0, "CREATE TABLE kept ()")
     playground.click("#anew")
+    playground.until("!document.querySelector('#anew').disabled")
     run(playground, 0, "SELECT to_regclass('kept') IS NULL AS gone")
     assert results(playground, 0) == [[["gone"], ["t"]]]
 

@@ -46,7 +46,7 @@ SAMPLES = list(samples())
 def reader(request, browser, address):
     """The page of the site, and the file that stands alone, opened without a server."""
     browser.open(f"{address}/read-an-id.html" if request.param == "page" else (HTML / "flake-reader.html").as_uri())
-    browser.until("document.querySelector('#answer')")
+    browser.until("document.querySelector('#reader[data-ready]')")
     return browser
 
 
@@ -56,10 +56,12 @@ def read(browser, text, layout=None):
     browser.fill("#reader #id", text)
     browser.until("document.querySelector('#answer').children.length")
     reading = f"document.querySelector('.reading[data-layout={json.dumps(layout)}]')" if layout else "null"
+    # The last cell of a form has the button that copies it.
+    cells = "[...row.cells].filter(cell => !cell.querySelector('button'))"
     texts = "(parts => [...parts].map(part => part.textContent))"
     return browser.run(f"""(reading => reading && {{
         first: {texts}(reading.querySelectorAll('summary > *')),
-        tables: [...reading.querySelectorAll('table')].map(table => [...table.rows].map(row => {texts}(row.cells))),
+        tables: [...reading.querySelectorAll('table')].map(table => [...table.rows].map(row => {texts}({cells}))),
         bits: {texts}(reading.querySelectorAll('svg text')).join(''),
     }})({reading})""")
 
