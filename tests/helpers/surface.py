@@ -110,7 +110,7 @@ SECRETS = """
     FROM flake_keys k JOIN pg_user_mappings ON srvname = k.name ORDER BY 1, 3"""
 # The catalog stores only secrets that the view shows.
 SECRETS_ARE_SHOWN = """
-    SELECT COALESCE(bool_and(cardinality(umoptions) = (SELECT count(*) FROM flake_keys k WHERE k.name = srvname AND is_stored)), true)
+    SELECT COALESCE(bool_and(cardinality(umoptions) = (SELECT count(*) FROM flake_keys k WHERE k.name = srvname AND stored)), true)
     FROM pg_user_mappings"""
 DEFAULTS = """
     SELECT adrelid::regclass::text, pg_get_expr(adbin, adrelid), (SELECT array_agg(seqstart < 0 ORDER BY seqrelid) FROM pg_sequence)
@@ -144,11 +144,11 @@ ROWS = {
     "sno_next(integer)": Row(shape=f"sno_metabyte({{r}}) = {{0}} AND {IS_NEW}", makes=True),
     "sno_next(integer,integer)": Row(shape=f"sno_metabyte({{r}}) = {{0}} AND sno_partition({{r}}) = {{1}} AND {IS_NEW}", makes=True),
     "flake_cover(bigint,text)": Row((("flake_max(flake_watermark() + interval '1 s')", "'twitter'"),) * 3, LATELY.replace("{0}", "{1}")),
-    "flake_cover(sno)": Row((("sno_max(flake_watermark() + interval '1 s')",),) * 3, IS_NEW),
+    "sno_cover(sno)": Row((("sno_max(flake_watermark() + interval '1 s')",),) * 3, IS_NEW),
     "flake_watermark()": Row(shape=IS_TIME),
     "flake_publish_watermark()": Row(shape=IS_TIME),
     "flake_check()": Row(shape="ROW(({r}).name, ({r}).ok)::text"),
-    "flake_stats()": Row(shape="({r}).node_count", who="monitor"),
+    "flake_stat()": Row(shape="({r}).node_count", who="monitor"),
     "flake_keys()": Row(shape="ROW(({r}).name, ({r}).layout, ({r}).secret, ({r}).from_id, ({r}).from_time)"),
     "flake_create_layout(text,jsonb)": writes(*[(f"'new{n}'", LIKE) for n in "123"], state=LAYOUTS),
     "flake_drop_layout(text)": writes(*quoted("unused1", "unused2", "unused3"), state=LAYOUTS),
@@ -185,7 +185,7 @@ ROWS = {
     "flake_accept_clock()": Row(shape="{r} IS NOT NULL", who="superuser"),
     "flake_accept_turn()": Row(who="superuser"),
     "flake_start_above(bigint,text,boolean)": Row(shape="{r} IS NOT NULL", who="superuser"),
-    "flake_start_above(sno,boolean)": Row((("sno_min('2020-01-01Z')", "false"),) * 3, "{r} IS NOT NULL", who="superuser"),
+    "sno_start_above(sno,boolean)": Row((("sno_min('2020-01-01Z')", "false"),) * 3, "{r} IS NOT NULL", who="superuser"),
     "flake_open_transactions()": "shows what others do; tests/server/test_watermark_prepared.py has it",
     "flake_adopt_schema(regnamespace,text,text[])": "commits each table; tests/server/test_adopt.py has it",
     "flake_route(regnamespace[])": "changes the database, and commits; tests/server/test_route.py has it",

@@ -144,7 +144,7 @@ PROPERTIES = [
                AND (sno_hash_extended(a, 0) - sno_hash(a)) & 4294967295 = 0
         FROM (SELECT {sno}, {sno}, {bigint}) g(a, b, s)""", ""),
     ("""SELECT sno_make(sno_timestamp(id), sno_metabyte(id), sno_partition(id), p.sequence, p.tick_tock) = id
-               AND sno_fields(id) = ROW(sno_timestamp(id), sno_tick_tock(id), sno_metabyte(id), sno_partition(id),
+               AND sno_fields(id) = ROW(sno_timestamp(id), p.tick_tock, sno_metabyte(id), sno_partition(id),
                                           p.sequence)::sno_parts FROM (SELECT {sno}) g(id), sno_fields(id) p""", ""),
     ("""SELECT id BETWEEN sno_min(at) AND sno_max(at) AND sno_with_metabyte(id, sno_metabyte(id)) = id
                AND flake_plan.first(tstzrange(at, at, '[]')) = sno_min(at)

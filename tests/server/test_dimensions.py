@@ -161,7 +161,7 @@ def test_objects_that_name_a_layout_or_a_key_keep_it(server, functions):
         "DROP key1", "DROP key2", "SET key1 '00000000000000000000000000000000'", "SET key2 '00000000000000000000000000000000'")]])
 def test_the_view_says_which_secrets_a_key_lacks(server, change):
     with server.connect(dbname="main", user="keeper", autocommit=False) as db:
-        stored = "SELECT bool_and(is_stored) FROM flake_keys WHERE name = 'old'"
+        stored = "SELECT bool_and(stored) FROM flake_keys WHERE name = 'old'"
         assert db.execute(stored).fetchone() == (True,) and db.execute("SELECT flake_seal(1, 'old')").fetchone()
         db.execute(change.format("old"))
         assert db.execute(stored).fetchone() == (False,)

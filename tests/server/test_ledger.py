@@ -237,7 +237,7 @@ def test_a_thousand_connections_make_ids_or_get_an_error_at_once(servers):
     assert answers["si"] == "22023", "32 workers for 128 nodes"
 
 
-def test_flake_stats_shows_the_ledger_to_those_who_monitor(servers):
+def test_flake_stat_shows_the_ledger_to_those_who_monitor(servers):
     server = servers("flake.node_id=1", "flake.node_count=4")
     server.sql("CREATE ROLE observer LOGIN IN ROLE pg_monitor; CREATE ROLE nobody LOGIN")
     assert server.sql("SELECT ledger, node_id, sessions, issued FROM flake_stat") == [("open", 1, 0, 0)]

@@ -39,7 +39,8 @@ FIELDS = [
 
 # The ends of spans, by the names that the extension has for them.
 ENDS = "CREATE SCHEMA flake_plan" + "".join(
-    f"; CREATE FUNCTION flake_plan.{end}(span tstzrange, layout text) RETURNS bigint LANGUAGE sql RETURN flake.{end}(span, layout)"
+    f"; CREATE FUNCTION flake_plan.{end}(span tstzrange, layout text) RETURNS bigint LANGUAGE sql "
+    f"RETURN flake.{end}(span, layout)"
     for end in ("first", "last")
 )
 

@@ -20,15 +20,15 @@ QUERIES = {query["name"]: query for query in JOB["queries"]}
 (GROUP,) = yaml.safe_load((DIRECTORY / "alerts.yml").read_text())["groups"]
 ALERTS = {rule["alert"]: rule["expr"] for rule in GROUP["rules"]}
 ALL_ARE_WELL = {
-    "sql_exporter_last_scrape_failed{query='flake_makes_ids'}": "0+0x60", "sql_flake_stats{col='clock_changes'}": "3+0x60",
-    "sql_flake_stats{col='lead'}": "0+0x60",
+    "sql_exporter_last_scrape_failed{query='flake_makes_ids'}": "0+0x60", "sql_flake_stat{col='clock_changes'}": "3+0x60",
+    "sql_flake_stat{col='lead'}": "0+0x60",
     "sql_flake_watermark{col='lag'}": "10+0x60", "sql_flake_check{col='ok',name='end of layouts'}": "1+0x60",
 }  # fmt: skip
 # The causes of each alert, as values of a metric minute by minute.
 RAISED = {
     "FlakeRefusesIDs": ("sql_exporter_last_scrape_failed{query='flake_makes_ids'}", "0+0x10 1+0x50"),
-    "FlakeClockWasSet": ("sql_flake_stats{col='clock_changes'}", "3+0x40 4+0x20"),
-    "FlakeLeadsTheClock": ("sql_flake_stats{col='lead'}", "0+0x10 100-1x50"),
+    "FlakeClockWasSet": ("sql_flake_stat{col='clock_changes'}", "3+0x40 4+0x20"),
+    "FlakeLeadsTheClock": ("sql_flake_stat{col='lead'}", "0+0x10 100-1x50"),
     "FlakeWatermarkIsOld": ("sql_flake_watermark{col='lag'}", "10+60x60"),
     "FlakeCheckFails": ("sql_flake_check{col='ok',name='end of layouts'}", "1+0x10 0+0x50"),
 }
@@ -157,10 +157,10 @@ def test_the_exporter_serves_the_metrics(server):
         wait_until(lambda: has('sql_exporter_last_scrape_failed{query="flake_makes_ids"} 0'))
         wait_until(lambda: has('sql_flake_check{col="ok",name="end of layouts"} 1'))
         wait_until(lambda: has('sql_flake_watermark{col="lag"} 0'))
-        wait_until(lambda: has('sql_flake_stats{col="clock_changes"} 0'))
+        wait_until(lambda: has('sql_flake_stat{col="clock_changes"} 0'))
         server.set_clock("-100000")
         wait_until(lambda: has('sql_exporter_last_scrape_failed{query="flake_makes_ids"} 1'))
-        wait_until(lambda: has('sql_flake_stats{col="clock_changes"} 1'))
+        wait_until(lambda: has('sql_flake_stat{col="clock_changes"} 1'))
     finally:
         exports.terminate()
         exports.wait()

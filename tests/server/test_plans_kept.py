@@ -25,7 +25,8 @@ FORMS = ["written", "inlined", "inlined twice", "a view"]
 # CREATE OR REPLACE needs the same arguments and defaults.
 SIGNATURES = """
     SELECT p.oid::regprocedure,
-           format('%%s.%%I(%%s) RETURNS %%s', pronamespace::regnamespace, proname, pg_get_function_arguments(p.oid), pg_get_function_result(p.oid))
+           format('%%s.%%I(%%s) RETURNS %%s', pronamespace::regnamespace, proname,
+                  pg_get_function_arguments(p.oid), pg_get_function_result(p.oid))
     FROM pg_proc p JOIN pg_depend d ON d.objid = p.oid AND d.classid = 'pg_proc'::regclass AND d.deptype = 'e'
     WHERE proname = %s AND (prorettype = 'sno'::regtype) = %s"""
 
