@@ -300,18 +300,18 @@ COMMENT ON FUNCTION sno_with_metabyte(sno, integer) IS 'returns the same sno wit
 CREATE FUNCTION sno_min(at timestamptz) RETURNS sno
     IMMUTABLE STRICT PARALLEL SAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'sno_min';
-COMMENT ON FUNCTION sno_min(timestamptz) IS 'returns the smallest sno of the unit that holds the instant';
+COMMENT ON FUNCTION sno_min(timestamptz) IS 'returns the smallest sno of the tick that holds the instant';
 
 CREATE FUNCTION sno_max(at timestamptz) RETURNS sno
     IMMUTABLE STRICT PARALLEL SAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'sno_max';
-COMMENT ON FUNCTION sno_max(timestamptz) IS 'returns the largest sno of the unit that holds the instant';
+COMMENT ON FUNCTION sno_max(timestamptz) IS 'returns the largest sno of the tick that holds the instant';
 
 CREATE FUNCTION sno_during(id sno, span tstzrange) RETURNS boolean
     IMMUTABLE STRICT PARALLEL SAFE SUPPORT flake_internal.sno_during_support
     LANGUAGE c AS 'MODULE_PATHNAME', 'sno_during';
 COMMENT ON FUNCTION sno_during(sno, tstzrange) IS
-    'returns whether the sno''s unit overlaps the span; the planner turns it into a range of snos, for indexes and partition pruning';
+    'returns whether the sno''s tick overlaps the span; the planner turns it into a range of snos, for indexes and partition pruning';
 
 -- For the planner -------------------------------------------------------------------------------------------------------
 

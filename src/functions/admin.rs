@@ -43,7 +43,7 @@ fn flake_start_above(id: i64, layout: &[u8], force: bool) -> TimestampWithTimeZo
     let layout = by_name(layout);
     let tick = layout.unpack(id as u64).or_raise().tick;
     let end = layout.start_of(tick).saturating_add(layout.tick_length());
-    from_instant(session::start_above(end, force).or_raise())
+    from_instant(session::start_above(c"flake_start_above()", end, force).or_raise())
 }
 
 c_symbol!(flake_record_mark);

@@ -74,7 +74,7 @@ fn bound(key: &Key, layout: &Layout, chosen: Option<i64>) -> i64 {
     );
     refuse(key)
         .detail(match chosen {
-            None => format!("IDs of up to {} may exist: a clock was ahead, or flake_start_above was called.", to_text(unused)),
+            None => format!("IDs of up to {} may exist: a clock was ahead, or a superuser has raised the time above which IDs begin.", to_text(unused)),
             Some(_) if from_id < first => {
                 format!("{at} IDs from {from_id} on may exist: their old public IDs would not open any more.")
             }

@@ -26,7 +26,7 @@ fn flake_cover(id: i64, layout: &[u8]) -> i64 {
     let layout = by_name(layout);
     let tick = layout.unpack(id as u64).or_raise().tick;
     let start = layout.start_of(tick);
-    session::cover(id, start..start.saturating_add(layout.tick_length())).or_raise();
+    session::cover(c"flake_cover()", id, start..start.saturating_add(layout.tick_length())).or_raise();
     id
 }
 

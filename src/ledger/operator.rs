@@ -1,6 +1,7 @@
 //! flake_accept_clock, flake_start_above, flake_accept_turn and flake_record_mark: their checks, warnings and log messages. And what flake_rotate_key
 //! asks for.
 
+use std::ffi::CStr;
 use std::time::Duration;
 
 use flake_core::ledger::durable::page;
@@ -37,9 +38,9 @@ pub fn accept_clock() -> Result<i64, Error> {
 
 /// Makes IDs of all transactions that begin from now on lie above an instant. An instant that a restart could not explain, because
 /// it is too far ahead of flake's time, needs `force`. Returns the instant from which IDs are made.
-pub fn start_above(instant: i64, force: bool) -> Result<i64, Error> {
-    superuser_only("flake_start_above")?;
-    recovery::refuse(c"flake_start_above()");
+pub fn start_above(function: &'static CStr, instant: i64, force: bool) -> Result<i64, Error> {
+    superuser_only(function.to_str().map_or("", |function| function.trim_end_matches("()")))?;
+    recovery::refuse(function);
     let mut backend = Backend::new()?;
     let ahead = instant.saturating_sub(backend.time(backend.era(), false));
     if ahead > MAX_AHEAD_MICROS && !force {
@@ -56,7 +57,11 @@ pub fn start_above(instant: i64, force: bool) -> Result<i64, Error> {
     }
     let (from, is_new) = operator::start_above(&mut backend, instant)?;
     if is_new {
-        report::log(format!("flake: no IDs are made before {}, because flake_start_above was called", to_text(from)));
+        report::log(format!(
+            "flake: no IDs are made before {}, because {} was called",
+            to_text(from),
+            function.to_string_lossy()
+        ));
     }
     Ok(from)
 }

@@ -8,6 +8,7 @@ pub mod stores;
 mod tick_clock;
 mod wait;
 
+use std::ffi::CStr;
 use std::fmt::Display;
 use std::ops::Range;
 use std::time::Duration;
@@ -60,15 +61,15 @@ pub fn publish_watermark() -> Result<i64, Error> {
     ledger::publish_watermark(join()?)
 }
 
-/// Makes the current transaction hold watermarks at an ID that it has not made itself. `tick` is when the ID's tick begins and ends.
+/// Makes the current transaction hold watermarks at an ID that it has not made itself, for the SQL function that errors name. `tick` is when the ID's tick begins and ends.
 /// Raises an error if the tick is further ahead of flake's time than any reserved time: then the layout is wrong, and watermarks would
 /// pass the ID.
-pub fn cover(id: impl Display, tick: Range<i64>) -> Result<(), Error> {
-    recovery::refuse(c"flake_cover()");
+pub fn cover(function: &'static CStr, id: impl Display, tick: Range<i64>) -> Result<(), Error> {
+    recovery::refuse(function);
     if is_in_worker() {
         return Err(Error::of(ERRCODE_INVALID_TRANSACTION_STATE, "cannot cover an ID in a parallel worker")
             .detail("A worker ends before its transaction does, so watermarks would not wait for the ID.")
-            .hint("Declare functions that call flake_cover() PARALLEL RESTRICTED."));
+            .hint(format!("Declare functions that call {} PARALLEL RESTRICTED.", function.to_string_lossy())));
     }
     let mut own = join()?;
     let ahead = tick.start.saturating_sub(own.time(own.era(), false));
@@ -93,8 +94,8 @@ pub fn cover(id: impl Display, tick: Range<i64>) -> Result<(), Error> {
 
 /// Raises the floor, so that this server uses no tick that begins before an instant. A session can still use time that was granted
 /// before, so this waits until the transactions that have made IDs so far have ended. Returns the instant from which IDs are made.
-pub fn start_above(instant: i64, force: bool) -> Result<i64, Error> {
-    let from = ledger::start_above(instant, force)?;
+pub fn start_above(function: &'static CStr, instant: i64, force: bool) -> Result<i64, Error> {
+    let from = ledger::start_above(function, instant, force)?;
     // This session's own transaction continues, and could otherwise use an earlier reading of the clock.
     forget_readings();
     wait_for_transactions()?;
@@ -131,7 +132,7 @@ fn wait_for_transactions() -> Result<(), Error> {
                     processes()
                 ))
                 .hint(
-                    "End them, as by pg_terminate_backend, or wait. Then call flake_start_above again; it waits for \
+                    "End them, as by pg_terminate_backend, or wait. Then call the function again; it waits for \
                      lock_timeout, or for 10 seconds if that is 0.",
                 ));
         }

@@ -11,12 +11,12 @@ use crate::session;
 
 #[pg_extern(sql = "")]
 fn sno_start_above(id: SnoDatum, force: bool) -> TimestampWithTimeZone {
-    from_instant(session::start_above(id.0.end(), force).or_raise())
+    from_instant(session::start_above(c"sno_start_above()", id.0.end(), force).or_raise())
 }
 
 #[pg_extern(sql = "")]
 fn sno_cover(id: SnoDatum) -> SnoDatum {
-    session::cover(String::from_utf8_lossy(&id.0.encode()), id.0.instant()..id.0.end()).or_raise();
+    session::cover(c"sno_cover()", String::from_utf8_lossy(&id.0.encode()), id.0.instant()..id.0.end()).or_raise();
     id
 }
 

@@ -63,7 +63,7 @@ def sent(server, filter):
 
 def looks_up(shard, query):
     """Returns whether a shard uses the primary key to find the IDs since an instant."""
-    return re.search(r"Index Cond: .*id >= (flake_plan_(since|first)\(.*\$1|'\d{15})", plan(shard, query))
+    return re.search(r"Index Cond: .*id >= (flake_plan\.(since|first)\(.*\$1|'\d{15})", plan(shard, query))
 
 
 def test_foreign_tables_have_ids_of_their_servers(own_servers):

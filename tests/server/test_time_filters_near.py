@@ -57,7 +57,7 @@ QUERIES = [
     "SELECT o.n FROM beside o WHERE NOT EXISTS (SELECT FROM near t WHERE o.n = t.n AND {})",
 ]  # fmt: skip
 # Ranges of the key, even if the plan has only a constant for an end.
-RANGE = re.compile(r"\((t\.)?id [<>]=? |\((t\.)?id\)::bigint [<>]=? |flake_plan_(since|after|until|before)\(")
+RANGE = re.compile(r"\((t\.)?id [<>]=? |\((t\.)?id\)::bigint [<>]=? |flake_plan\.(since|after|until|before)\(")
 
 
 class NearMiss:
