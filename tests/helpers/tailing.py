@@ -30,7 +30,7 @@ TABLES = {
 SETUP = """
     CREATE TABLE {table} (id {type} PRIMARY KEY DEFAULT {make});
     CREATE FUNCTION covered(id {type}) RETURNS {type} LANGUAGE plpgsql AS $$ BEGIN
-        RETURN flake_cover(id);
+        RETURN {cover}(id);
     EXCEPTION WHEN object_not_in_prerequisite_state THEN
         RETURN {make};
     END $$
@@ -144,7 +144,7 @@ EXPECTED = re.compile(
 def prepare(server):
     """Creates the tables, and another database."""
     for table, (make, kind, _, _) in TABLES.items():
-        server.sql(SETUP.format(table=table, type=kind, make=make))
+        server.sql(SETUP.format(table=table, type=kind, make=make, cover="sno_cover" if kind == "sno" else "flake_cover"))
     recording.prepare(server)
     server.sql("CREATE DATABASE elsewhere")
     with server.connect(dbname="elsewhere") as db:

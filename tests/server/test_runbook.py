@@ -156,10 +156,11 @@ def test_columns_of_a_restored_dump(own_servers):
     assert set(found) == set(layouts)
     for layout in layouts:
         of = "%s::sno" if layout == "sno" else f"%s, '{layout}'"
-        read = f"{'sno' if layout == 'sno' else 'flake'}_timestamp({of})"
+        kind = "sno" if layout == "sno" else "flake"
+        read = f"{kind}_timestamp({of})"
         latest = new.value(f"""SELECT max({read.replace("%s", '"the id"')}) FROM "a b".{layout}""")
         assert new.value(f"SELECT {read}", found[layout]) == latest
-        assert new.value(f"SELECT flake_start_above({of})", found[layout]) > latest
+        assert new.value(f"SELECT {kind}_start_above({of})", found[layout]) > latest
 
 
 def printed(server):

@@ -223,7 +223,7 @@ def test_functions_of_others_stay_filters(server, db):
 def test_a_role_that_may_not_call_the_ends_gets_the_filter(db):
     db.execute("CREATE ROLE caller; GRANT SELECT ON ids TO caller")
     query = "SELECT count(*) FROM ids WHERE flake_timestamp(id) >= now() - interval '1 day'"
-    for function, is_allowed in [("flake_timestamp", False), ("flake_plan.since", True)]:
+    for function, is_allowed in [("flake_timestamp", False), ("flake_plan.since(timestamptz, text)", True)]:
         with db.transaction(force_rollback=True):
             db.execute(f"REVOKE EXECUTE ON FUNCTION {function} FROM PUBLIC; SET LOCAL ROLE caller")
             if is_allowed:
@@ -241,7 +241,7 @@ def test_kept_plans_notice_changed_functions(db):
     db.execute("CREATE ROLE caller; GRANT SELECT ON ids TO caller")
     db.execute(f"PREPARE kept AS SELECT * FROM ids WHERE flake_timestamp(id) >= {DAY}")
     assert is_range(db, "EXECUTE kept")
-    db.execute("REVOKE EXECUTE ON FUNCTION flake_plan.since FROM PUBLIC; SET LOCAL ROLE caller")
+    db.execute("REVOKE EXECUTE ON FUNCTION flake_plan.since(timestamptz, text) FROM PUBLIC; SET LOCAL ROLE caller")
     assert not is_range(db, "EXECUTE kept")
     db.execute("DEALLOCATE kept")
 

@@ -37,7 +37,8 @@ def upgrade(to):
 
 def without_privilege(db):
     """The objects on which PUBLIC has other privileges than intended."""
-    return [(name, may) for name, kind, may in db.execute(OBJECTS).fetchall() if kind in PUBLIC and set(may) != PUBLIC[kind]]
+    return [(name, may) for name, kind, may in db.execute(OBJECTS).fetchall()
+            if kind in PUBLIC and set(may) != PUBLIC.get(name, PUBLIC[kind])]  # fmt: skip
 
 
 def use(db, made):

@@ -4,6 +4,8 @@ use crate::{Error, Layout};
 
 /// How many layouts are named.
 const MOST_NAMED: usize = 100;
+/// How long IDs of a layout that is named stay in the order of time, in microseconds: ten years.
+const LASTS_MICROS: i64 = 10 * 365 * 24 * 60 * 60 * 1_000_000;
 
 /// The remedy if new IDs of a layout are not above a number.
 #[derive(Debug, PartialEq, Eq)]
@@ -33,8 +35,10 @@ impl Layout {
         if end.is_ok_and(|end| end.saturating_sub(now) <= ahead) {
             return Remedy::StartAbove;
         }
-        let is_above =
-            |other: &&Self| other.generates && !other.has_tag() && other.min_at(now).is_ok_and(|id| id as i64 > number);
+        let lasts = |other: &Self| other.min_at(now.saturating_add(LASTS_MICROS)).is_ok();
+        let is_above = |other: &&Self| {
+            other.generates && !other.has_tag() && other.min_at(now).is_ok_and(|id| id as i64 > number) && lasts(other)
+        };
         let names: Vec<_> = others.filter(is_above).take(MOST_NAMED).map(|other| other.name().to_owned()).collect();
         match names.is_empty() {
             false => Remedy::Layouts(names),
