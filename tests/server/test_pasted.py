@@ -21,7 +21,7 @@ FOR_SNO = [
     (r"flake_next\('twitter'\)", "sno_next()"),
     (r"flake_min\(flake_watermark\(\), 'twitter'\)", "sno_min(flake_watermark())"),
     (r"flake_cover\((.*?), 'twitter'\)", r"sno_cover(\1)"),
-    (r"flake_node\(id, 'twitter'\)", "flake_node(id)"),
+    (r"flake_node\(id, 'twitter'\)", "sno_node(id)"),
     (r"\b(id|last|position|upto|low|high) bigint\b", r"\1 sno"),
     (r"flake_timestamp\((.*), 'twitter'\)", r"sno_timestamp(\1)"),
     (r"COALESCE\(last, 0\)", "COALESCE(last, '2222222222222222')"),

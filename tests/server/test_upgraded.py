@@ -11,7 +11,7 @@ from catalog import DEFAULT_PRIVILEGES
 from clients import Made
 from next_release import each_upgrade, provide
 from standing_clock import SESSIONS, at, attempts, fail_over, insert, make_in_all, pass_through, running, server_at_0, sessions
-from test_privileges import OBJECTS, PUBLIC
+from test_privileges import OBJECTS, wrongly_granted
 from test_takeover import part, rewind_and_switch_back
 from used_database import CONTENT, TABLES, USED, members, replaced
 
@@ -33,11 +33,6 @@ def make(own_servers, version):
 @pytest.fixture
 def upgrade(to):
     return f"ALTER EXTENSION flake UPDATE TO '{to}'"
-
-
-def without_privilege(db):
-    """The objects on which PUBLIC has other privileges than intended."""
-    return [(name, may) for name, kind, may in db.execute(OBJECTS).fetchall() if kind in PUBLIC and set(may) != PUBLIC[kind]]
 
 
 def use(db, made):
@@ -76,7 +71,7 @@ def test_everything_in_a_database_stays_over_an_upgrade(make, version, to, upgra
         assert db.execute("SELECT extversion FROM pg_extension WHERE extname = 'flake'").fetchone() == (to,)
         assert db.execute(CONTENT).fetchone() == content
         assert replaced(objects, members(db)) == []
-        assert without_privilege(db) == []
+        assert wrongly_granted(db.execute(OBJECTS).fetchall()) == []
         assert superuser.execute("SELECT last_value FROM flake_internal.flake_mark").fetchone() >= mark
         other.execute("EXECUTE read")
         made.make(other, 100)
@@ -123,7 +118,7 @@ def test_no_id_is_made_twice_after_an_upgrade_and_a_failover(make, upgrade):
         primary.sql("CREATE TABLE plain ()")
         standby.wait_for_replay(primary)
         assert reader.execute(CONTENT).fetchone() == before
-        assert without_privilege(reader) == []
+        assert wrongly_granted(reader.execute(OBJECTS).fetchall()) == []
     fail_over(primary, standby)
     assert standby.sql(CONTENT)[0] == before
     pass_through(standby, made, 0, 60, 61)
