@@ -23,7 +23,7 @@ def test_clients_that_share_sessions_get_no_id_twice(own_servers, mode):
 
 @pytest.mark.parametrize("preloaded", [False, True])
 def test_transactions_with_a_session_each_get_no_id_twice(own_servers, preloaded):
-    """Each transaction has a new session, as behind a pool that keeps none. So slots change hands under load."""
+    """Each transaction has a new session, as behind a pool that keeps none. So procs change hands under load."""
     server = own_servers(*["shared_preload_libraries=flake"] if preloaded else [])
     server.sql(MADE)
     script = f"INSERT INTO pooled {MAKE % 5};\n"

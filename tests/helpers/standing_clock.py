@@ -118,14 +118,12 @@ def make(db, made, rows=ROWS):
 
 
 def make_in_all(server, made, **options):
-    """Makes IDs of each kind in all procs. Then a clock that stands is set to the next unit of snos."""
+    """Makes IDs of each kind in all procs."""
     assert attempts(server, made, patience=LONG, **options) == set()
-    next_unit(server)
 
 
 def next_unit(server):
-    """Sets a clock that stands to the next unit of snos, because the next owner of a proc makes none in the unit of the one
-    before."""
+    """Sets a clock that stands to the next unit of snos, because sessions can use up the IDs of a layout while it stands."""
     with contextlib.suppress(ValueError):
         stands = datetime.datetime.strptime((server.base / "clock").read_text().strip(), CLOCK)
         server.set_clock((stands + UNIT).strftime(CLOCK))

@@ -25,7 +25,6 @@ def test_sessions_of_the_earlier_library_continue_until_the_restart(own_servers)
     server, made = server_at_0(own_servers), Made()
     server.sql(USED)
     provide(server)
-    # The next owner of a proc makes snos in the next unit.
     server.set_clock(at(0.1))
     with sessions(server) as dbs:
         old, new = dbs[:3], dbs[3:]

@@ -223,15 +223,14 @@ class Server:
             try:
                 return psycopg.connect(**options)
             except psycopg.OperationalError as error:
-                # The processes of sessions that have ended may still have their slots.
+                # The processes of sessions that have ended may still have their procs.
                 if "too many clients already" not in str(error) or time.monotonic() > deadline:
                     raise
                 time.sleep(0.05)
 
     @contextlib.contextmanager
     def session(self, **options):
-        """A connection whose server process has ended after the block. By then it has stored its progress, and its slot is
-        free."""
+        """A connection whose server process has ended after the block. By then its proc is free."""
         with self.connect(**options) as db:
             process = pathlib.Path(f"/proc/{db.info.backend_pid}")
             yield db

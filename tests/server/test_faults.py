@@ -85,7 +85,7 @@ def test_a_crash_or_restart_under_load_makes_no_id_twice_although_the_clock_is_s
 
 
 def test_sessions_after_steps_back_go_on_at_once(faked):
-    """Whichever slot they have, and however far the clock goes."""
+    """Whichever proc they have, and however far the clock goes."""
     made = Made()
     faked.set_clock("+7200")
     with faked.connect() as db:
@@ -151,8 +151,8 @@ def test_the_clock_is_reported_once(faked):
     assert faked.value("SELECT longest_wait FROM flake_stat").total_seconds() < 50
 
 
-def test_sessions_in_the_slots_of_other_processes_make_no_id_twice(faked):
-    """Replication sessions have slots above the clients' slots, as background workers do."""
+def test_sessions_in_the_procs_of_other_processes_make_no_id_twice(faked):
+    """Replication sessions have procs above the clients' procs, as background workers do."""
     faked.set_clock("2031-01-01 00:00:00")
     made = Made()
     together = [faked.connect(**how) for how in [{}, {"replication": "database"}] for _ in range(6)]
@@ -191,7 +191,7 @@ def test_backends_that_end_by_exit_make_no_id_twice(servers):
     server.sql(f"CREATE FUNCTION libc_exit(integer) RETURNS void STRICT LANGUAGE c AS '{server.compile('exit', EXIT)}'")
     server.sql(MAKE, 1)
     made = Made()
-    # There are more sessions than slots, so that every slot is used again, in the next unit of snos.
+    # There are more sessions than procs, so that every proc is used again.
     for number in range(20):
         server.set_clock(at(number * 0.004))
         with server.connect() as db:

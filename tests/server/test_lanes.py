@@ -131,7 +131,7 @@ def test_sessions_that_are_ended_in_a_bulk_insert_make_no_id_twice(server, layou
         assert server.value("SELECT count(DISTINCT session) FROM made") == times * SESSIONS
 
 
-def test_a_server_with_more_slots_than_ids_makes_ids(servers):
+def test_a_server_with_more_procs_than_ids_makes_ids(servers):
     """A lane belongs to all procs, so a node needs one ID in a tick, not one for each proc."""
     server = servers("max_connections=1000", "flake.node_count=1024", "flake.node_id=1023")
     procs = 1000
@@ -221,8 +221,8 @@ def test_a_database_leaves_lanes_to_the_others(own_servers):
     assert ours.execute("SELECT ok FROM flake_check() WHERE name = 'rates'").fetchone() == (False,)
 
 
-def test_sessions_that_follow_each_other_in_a_slot_make_no_sno_twice(servers):
-    """A proc's lane of snos is its own, and each session begins after the last tick of the one before."""
+def test_sessions_that_follow_each_other_in_a_proc_make_no_sno_twice(servers):
+    """Each begins with the lane of its proc, whose cursor says how far the sessions before it got."""
     server = servers("max_connections=8", "superuser_reserved_connections=0", "max_worker_processes=3", "autovacuum=off")
     made = set()
     for count in range(200):

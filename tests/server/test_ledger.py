@@ -194,7 +194,7 @@ def test_the_extension_can_be_created_beside_another_version_of_the_library(serv
             made.make(db, 10)
 
 
-def test_all_layouts_and_many_partitions_in_one_slot_make_no_id_twice(server):
+def test_all_layouts_and_many_partitions_in_one_proc_make_no_id_twice(server):
     names = [name for name, in server.sql(GENERATING)]
     assert len(names) > 8
     calls = [f"flake_next('{name}')::text" for name in names] + [f"sno_next(0, {n})::text" for n in range(20)]

@@ -131,7 +131,7 @@ def test_each_transaction_holds_it_however_soon_it_follows(writer):
 @pytest.mark.parametrize("begun", ["before", "after"])
 @pytest.mark.parametrize("later", [0, 3000])
 def test_a_transaction_that_ended_after_the_snapshot_holds_it(writer, tailer, begun, asked, later):
-    """Many other transactions have used its slot since."""
+    """Many other transactions have used its proc since."""
     writer.execute("BEGIN")
     if begun == "before":
         id = insert(writer)
@@ -194,7 +194,7 @@ def test_the_newer_snapshot_of_a_foreign_keys_action_does_not_raise_it(server, w
 
 
 def test_a_session_that_exited_after_the_snapshot_holds_it(server, tailer):
-    """Other sessions have used its slot since."""
+    """Other sessions have used its proc since."""
     with server.session() as writer:
         writer.execute("BEGIN")
         id = insert(writer)

@@ -37,7 +37,7 @@ def prepare(db, gid):
 def test_a_prepared_transaction_holds_it_until_its_end(writer, tailer, end):
     id = prepare(writer, "mine")
     assert holds(tailer, id)
-    # Other transactions follow in its slot, and after its session has exited, in the other slots too.
+    # Other transactions follow in its proc, and after its session has exited, in the other procs too.
     insert_in_transactions(writer, 100)
     assert holds(tailer, id)
     assert tailer.execute("SELECT pid, gid FROM flake_open_transactions").fetchall() == [(None, "mine")]
