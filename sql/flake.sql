@@ -2,7 +2,7 @@
 --
 -- C symbols are permanent: installations keep referring to them after an upgrade of the library. The rule for them: a
 -- function's C symbol has the function's name; where a name is overloaded, the other functions append what is different
--- (flake_next_tagged, sno_next_in_partition), and those of flake_plan begin with the kind of ID (flake_plan_since,
+-- (flake_next_tagged, sno_next_in_partition). In flake_plan, a symbol begins with the kind of ID (flake_plan_since,
 -- sno_plan_since). A function that COPY calls in place of another one has that one's symbol. How the library makes a
 -- function does not show in its symbol. A function that usually raises no error and is called once per row is made by
 -- entry_point!, which answers without a guard against errors and leaves the rest to a function made by #[pg_extern]; all
