@@ -17,6 +17,9 @@ const X_OF_2023: i64 = 1_688_169_600_000_000;
 const DISCORD_OF_2020: i64 = 1_590_969_600_000_000;
 const DISCORD_OF_2021: i64 = 1_627_776_000_000_000;
 
+/// 2026-01-01: no ID of flake is older. They have all bits of a layout, and not only those that X sets.
+const OF_FLAKE: i64 = 1_767_225_600_000_000;
+
 /// Whether an ID can have a layout, by its time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Standing {
@@ -66,6 +69,9 @@ pub fn score(layout: &str, id: u64, at: i64) -> u32 {
         "linkedin" => 50,
         "weibo" => 45,
         "discord" => 40,
+        // As likely as Instagram's of 2019, so that nothing tells them apart.
+        "twitter" if at >= OF_FLAKE => 55,
+        "si" if at >= OF_FLAKE => 50,
         "twitter" => LIKELY,
         _ => 0,
     }
@@ -128,6 +134,14 @@ mod tests {
         // Worker 1, process 0, the first of its millisecond: both have such IDs.
         let (x, discord) = scores(440_322_224_407_314_432);
         assert_eq!(x, discord);
+    }
+
+    #[test]
+    fn ids_of_flake_are_not_taken_for_those_of_instagram() {
+        let id = 2_126_779_117_013_550_291;
+        assert_eq!(score("twitter", id, at(id, X)), score("instagram", id, at(id, X)));
+        let id = 1_527_311_809_012_960;
+        assert!(score("si", id, 1_795_898_629_811_000) > score("instagram", id, 0));
     }
 
     #[test]
