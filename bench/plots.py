@@ -117,10 +117,10 @@ def draw_timed(path, results):
     """The cost of a key and a time: seconds above megabytes, and one bar for each way. It is as narrow as a phone, because README
     begins with it."""
     names = {"flake": "flake_next('twitter')", "timed": results["labels"]["timed"]}
-    parts = [("INSERT, in seconds", results["fill"], "{:.2f}"), ("On disk, in megabytes", results["on disk"], "{:.1f}")]
-    figure, panels = plt.subplots(2, 1, figsize=(3.6, 4))
+    parts = [("INSERT", "seconds", results["fill"], "{:.2f}"), ("On disk", "megabytes", results["on disk"], "{:.1f}")]
+    figure, panels = plt.subplots(2, 1, figsize=(3.6, 4.4))
     places = [1, 0]
-    for axes, (what, values, form) in zip(panels, parts, strict=True):
+    for axes, (what, unit, values, form) in zip(panels, parts, strict=True):
         found = [values[key] for key in names]
         axes.barh(places, found, color=[OURS, OTHERS], height=0.36)
         for place, value, name in zip(places, found, names.values(), strict=True):
@@ -129,9 +129,10 @@ def draw_timed(path, results):
         axes.set_xlim(0, max(found) * 1.2)
         axes.set_ylim(-0.3, 1.7)
         axes.set_title(what, loc="left", color=FAINT, fontsize=11)
+        axes.set_xlabel(unit, color=INK)
         axes.set_yticks([])
         axes.set_xticks([])
-    finish(figure, panels, "A million rows with a key and a time")
+    finish(figure, panels, "A million rows with key and time")
     save(figure, path)
 
 
