@@ -60,7 +60,7 @@ def test_a_number_can_come_from_a_stateful_set(own_servers):
 
 
 def test_all_instances_of_a_cluster_can_have_one_number(own_servers):
-    manifest = read(*recipe(PAGE, "CloudNativePG", "yaml"))
+    manifest = read(*recipe(PAGE, "Kubernetes with CloudNativePG", "yaml"))
     parameters = manifest["spec"]["postgresql"]["parameters"]
     # The operator accepts texts only.
     assert all(isinstance(value, str) for value in parameters.values())
