@@ -16,7 +16,7 @@ COPY, LEAVE, ABOVE, COME, END = recipe(HEADING, "bash")
 SUBSCRIBER, = recipe("A standby becomes the new server", "bash")
 CLIENTS = 8
 # For how many seconds writes may be refused: until the rows have arrived, and with one number also until the mark has passed.
-OWN, ONE = LIMITS = {"own number": 3, "one number": 5}
+OWN, ONE = LIMITS = {"own number": 2, "one number": 5}
 
 
 class Pair:
