@@ -75,7 +75,7 @@ pub struct ProcNumber {
 }
 
 impl ProcNumber {
-    /// Creates a proc. If `number` is not less than `count`, returns [`Error::ProcOutOfRange`].
+    /// Creates a proc number. If `number` is not less than `count`, returns [`Error::ProcOutOfRange`].
     pub fn new(number: u32, count: u32) -> Result<Self, Error> {
         if number < count { Ok(Self { number, count }) } else { Err(Error::ProcOutOfRange { number, count }) }
     }
@@ -85,7 +85,7 @@ impl ProcNumber {
         self.number
     }
 
-    /// How many procs there are.
+    /// How many server processes there can be.
     pub const fn count(self) -> u32 {
         self.count
     }

@@ -5,7 +5,7 @@ use pgrx::PgSqlErrorCode::*;
 use pgrx::datum::TimestampWithTimeZone;
 use pgrx::prelude::*;
 
-use crate::error::{Error, OrRaise};
+use crate::error::{Error, OrRaise, superuser_only};
 use crate::layouts::{by_name, custom};
 use crate::postgres::entry_point::c_symbol;
 use crate::postgres::timestamptz::from_instant;
@@ -43,6 +43,7 @@ fn flake_start_above(id: i64, layout: &[u8], force: bool) -> TimestampWithTimeZo
     let layout = by_name(layout);
     let tick = layout.unpack(id as u64).or_raise().tick;
     let end = layout.start_of(tick).saturating_add(layout.tick_length());
+    superuser_only("flake_start_above").or_raise();
     from_instant(session::start_above(c"flake_start_above()", end, force).or_raise())
 }
 

@@ -4,13 +4,14 @@ use pgrx::datum::TimestampWithTimeZone;
 use pgrx::prelude::*;
 
 use super::datum::SnoDatum;
-use crate::error::OrRaise;
+use crate::error::{OrRaise, superuser_only};
 use crate::postgres::entry_point::c_symbol;
 use crate::postgres::timestamptz::from_instant;
 use crate::session;
 
 #[pg_extern(sql = "")]
 fn sno_start_above(id: SnoDatum, force: bool) -> TimestampWithTimeZone {
+    superuser_only("sno_start_above").or_raise();
     from_instant(session::start_above(c"sno_start_above()", id.0.end(), force).or_raise())
 }
 

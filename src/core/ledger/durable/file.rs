@@ -53,7 +53,6 @@ pub fn store<W: Writer>(writer: &W, ledger: &Ledger) -> Result<Reserved, W::Erro
         writer.replace(&bytes)?;
         0
     };
-    debug_assert!(half != state.half || !exists || half == 0, "the last record stays until the next one is on disk");
     writer.lock(|state| state.file = FileState { number, half, ..FileState::default() });
     Ok(record.reserved)
 }
