@@ -1,16 +1,41 @@
-//! A conversion lets clients choose keys.
+//! Clients that give keys themselves: a conversion lets them choose keys, and a default does not reach those that ask a sequence.
 
 use pgrx::spi::{SpiClient, SpiError};
 
 use super::key::{Key, NOT_READY, unconvertible};
 use super::statements::{names, qualified, rows};
 use crate::postgres::encoding::to_utf8_lossy;
+use crate::postgres::report::warning;
 
 /// The columns of table $1 that a client can give, other than the key $2.
 const OTHERS: &str = "
     SELECT ARRAY[pg_catalog.string_agg(pg_catalog.quote_ident(attname), ', ' ORDER BY attnum)] FROM pg_catalog.pg_attribute
     WHERE attrelid OPERATOR(pg_catalog.=) $1 AND attnum OPERATOR(pg_catalog.>) 0 AND attnum OPERATOR(pg_catalog.<>) $2
       AND NOT attisdropped AND attgenerated OPERATOR(pg_catalog.=) ''::\"char\"";
+
+/// The sequences that programs use for the key ($1, $2), by their names.
+const SEQUENCES: &str = "
+    SELECT ARRAY[s.oid::pg_catalog.regclass::pg_catalog.text] FROM pg_catalog.pg_class t
+    JOIN pg_catalog.pg_attribute k ON k.attrelid OPERATOR(pg_catalog.=) t.oid AND k.attnum OPERATOR(pg_catalog.=) $2
+    JOIN pg_catalog.pg_class s ON s.relnamespace OPERATOR(pg_catalog.=) t.relnamespace AND s.relkind OPERATOR(pg_catalog.=) 'S'
+      AND s.relname OPERATOR(pg_catalog.=) ANY (ARRAY[pg_catalog.concat(t.relname, '_seq'),
+          pg_catalog.concat(t.relname, '_', k.attname, '_seq')]::pg_catalog.name[])
+    WHERE t.oid OPERATOR(pg_catalog.=) $1";
+
+/// Warns if the key has no default, but a sequence of its name: programs such as SQLAlchemy and Hibernate ask it for each key.
+pub fn warn_of_sequences(client: &mut SpiClient<'_>, key: &Key) -> Result<(), SpiError> {
+    if key.default.is_some() || key.is_identity {
+        return Ok(());
+    }
+    for sequence in names(qualified(|| rows(client, SEQUENCES, &[key.oid.into(), key.number.into()]))?) {
+        warning(
+            format!("clients may give {} keys of sequence {sequence}", to_utf8_lossy(&key.table)),
+            Some("The key had no default, so clients chose each key. The default makes IDs only for those that stop doing so."),
+            &format!("If they ask the sequence, run flake_convert's \"undo\", and CALL flake_adopt('{sequence}', …) instead."),
+        );
+    }
+    Ok(())
+}
 
 /// Raises an error if PostgreSQL keeps clients from choosing keys, which a default does not.
 pub fn require_choosable(client: &mut SpiClient<'_>, key: &Key) -> Result<(), SpiError> {

@@ -15,7 +15,7 @@ mod switch;
 use pgrx::prelude::*;
 use pgrx::spi::{SpiError, quote_literal};
 
-use self::clients::require_choosable;
+use self::clients::{require_choosable, warn_of_sequences};
 use self::key::{Key, NOT_READY, Purpose, lookalikes, unconvertible};
 use self::proof::{check, prove, warn_of, warn_of_times};
 use self::statements::{rows, run};
@@ -62,6 +62,7 @@ fn convert(call: Call, table: pg_sys::Oid, layout: &[u8], force: bool) -> pg_sys
         // If many rows were deleted, it takes long to find the greatest key. No session waits for the lock yet.
         let (_, greatest) = prove(client, &key, layout, true)?;
         warn_of(&name, &lookalikes(client, &key, layout)?);
+        warn_of_sequences(client, &key)?;
         run(client, [b"LOCK TABLE ", &key.table[..], b" IN ACCESS EXCLUSIVE MODE"].concat())?;
         let key = Key::of(client, table, flake, Purpose::Convert)?;
         let (first, _) = prove(client, &key, layout, false)?;
