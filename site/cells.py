@@ -19,16 +19,16 @@ def in_browser(tutorial, folder):
         step, sql, output = block[0], block[1], block[2] or ""
         found = [note for note in notes if note["step"] in sql]
         used.update(note["step"] for note in found)
-        says = "".join(f"\n\n> {note['says'].strip()}\n" for note in found if "says" in note)
+        says = "".join(f"> {note['says'].strip()}\n\n" for note in found if "says" in note)
         if any(note.get("reads") for note in found):
-            return f"{says.strip()}\n\n{step.replace('```sql', '```sql,reading', 1)}"
+            return f"{says}{step.replace('```sql', '```sql,reading', 1)}"
         added = ""
         for note in found:
             sql = sql.replace(note.get("without", ""), "")
             output = printed(note["prints"]) if "prints" in note else output
             if "adds" in note:
                 added += f"\n```sql\n{note['adds'].strip()}\n```\n{printed(note['added_prints'])}"
-        return f"```sql\n{sql}```\n{output}{says}{added}"
+        return f"{says}```sql\n{sql}```\n{output}{added}"
 
     text = tutorial.read_text()
     text = SQL.sub(cell, text[text.index("\n## ") + 1 : text.index("\n## Next")])

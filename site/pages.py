@@ -50,8 +50,8 @@ def summary(source):
     index = (source / "docs/index.md").read_text()
     lines, listed = ["# Summary", "", "[flake](index.md)", ""], {source / "index.md"}
 
-    def chapter(name, path):
-        lines.append(f"- [{name}]({path})")
+    def chapter(name, path, indent=""):
+        lines.append(f"{indent}- [{name}]({path})")
         listed.add(source / path)
 
     for heading, items in SECTION.findall(index):
@@ -62,9 +62,11 @@ def summary(source):
             chapter(name, os.path.normpath(f"docs/{path}"))
         lines.append("")
     lines += ["# Project", ""]
-    for page in sorted(set(source.rglob("*.md")) - listed):
-        path = page.relative_to(source)
-        chapter(f"{title(page)} ({path.parts[1]})" if path.match("clients/*/*") else title(page), path)
+    for path in sorted((page.relative_to(source) for page in set(source.rglob("*.md")) - listed), key=lambda path: str(path).upper()):
+        # These lie below the page before them, which the menu can fold.
+        lies_below = path.match("clients/*/*") or path.match("contributing/*")
+        name = f"{title(source / path)} ({path.parts[1]})" if path.match("clients/*/*") else title(source / path)
+        chapter(name, path, "    " * lies_below)
     return "\n".join(lines) + "\n"
 
 

@@ -42,8 +42,6 @@ struct Reading {
     score: u32,
     #[serde(skip)]
     id: u64,
-    worker: Option<String>,
-    sequence: Option<String>,
     numbers: Vec<(String, String)>,
     /// The texts of the ID, by form.
     forms: Vec<(String, String)>,
@@ -172,8 +170,6 @@ fn readings_of(layout: &Layout, text: &str) -> (Vec<Reading>, Vec<String>) {
 fn reading_of(layout: &Layout, id: u64, read_as: String) -> Result<Reading, Error> {
     let parts = layout.unpack(id)?;
     let mut fields: Vec<Value> = layout.fields().iter().map(|field| json!(FieldDefinition::from(field).role)).collect();
-    let has = |role: &str, fields: &[Value]| fields.iter().any(|field| field == role);
-    let (worker, sequence) = (has("worker", &fields), has("sequence", &fields));
     if layout.width() < 64 {
         fields.insert(0, json!("unused"));
     }
@@ -192,8 +188,6 @@ fn reading_of(layout: &Layout, id: u64, read_as: String) -> Result<Reading, Erro
         standing: "",
         score: 0,
         id,
-        worker: worker.then(|| parts.worker.to_string()),
-        sequence: sequence.then(|| parts.sequence.to_string()),
         numbers: layout.numbers(id).into_iter().map(|(name, number)| (name.to_owned(), number.to_string())).collect(),
         forms: texts,
         own_form: named(layout.text),
@@ -225,8 +219,6 @@ fn reading_of_sno(sno: Sno, read_as: &str) -> Reading {
         standing: "",
         score: 0,
         id: 0,
-        worker: Some(sno.parts().partition.to_string()),
-        sequence: Some(sno.parts().sequence.to_string()),
         numbers: runs.iter().filter_map(|run| Some((run.name.to_string(), run.number?.to_string()))).collect(),
         forms: vec![("text".to_owned(), text), ("bytea".to_owned(), format!("\\x{bytes}"))],
         own_form: "text".to_owned(),

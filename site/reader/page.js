@@ -21,8 +21,7 @@ async function ask(question) {
 
 // Makes an element of a text and others. Texts of visitors never become HTML.
 function make(name, attributes, ...children) {
-    const [parent, space] = name.startsWith('svg:') ? [name.slice(4), 'http://www.w3.org/2000/svg'] : [name, 'http://www.w3.org/1999/xhtml']
-    const element = document.createElementNS(space, parent)
+    const element = document.createElement(name)
     for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value)
     element.append(...children)
     return element
@@ -36,18 +35,11 @@ function instant({ at, tick_length }) {
     return `${date.toISOString().replace('T', ' ').slice(0, -1)}${finer} UTC`
 }
 
-// One square for each bit, in the color of its field.
+// One square for each bit, in the color of its field. On a narrow screen they wrap.
 function picture({ bits, layout }) {
-    const cells = bits.flatMap(({ digits, role, name }, run) => [...digits].map((digit) => ({ digit, role, name, run })))
-    const x = (place, run) => place * 12 + run * 4
-    const width = x(cells.length, bits.length - 1)
-    const svg = make('svg:svg', { viewBox: `0 0 ${width} 18`, role: 'img', 'aria-label': `The bits of the ID in layout ${layout}` })
-    cells.forEach(({ digit, role, name, run }, place) => {
-        const square = make('svg:rect', { x: x(place, run) + 0.5, y: 1, width: 11, height: 16, rx: 1.5, class: role })
-        square.append(make('svg:title', {}, name))
-        svg.append(square, make('svg:text', { x: x(place, run) + 6, y: 12.5 }, digit))
-    })
-    return make('div', { class: 'picture' }, svg)
+    const runs = bits.map(({ digits, role, name }) =>
+        make('span', { title: name }, ...[...digits].map((digit) => make('b', { class: role }, digit))))
+    return make('div', { class: 'picture', role: 'img', 'aria-label': `The bits of the ID in layout ${layout}` }, ...runs)
 }
 
 const UNITS = [['year', 31557600], ['month', 2629800], ['day', 86400], ['hour', 3600], ['minute', 60], ['second', 1]]
@@ -80,9 +72,9 @@ function table(rows) {
 }
 
 function shown(reading, isOpen) {
-    const spans = [instant(reading)]
-    if (reading.worker !== null) spans.push(`worker ${reading.worker}`)
-    if (reading.sequence !== null) spans.push(`sequence ${reading.sequence}`)
+    const counted = new Set(reading.bits.filter(({ role }) => role === 'worker' || role === 'sequence').map(({ name }) => name))
+    const numbers = reading.numbers.filter(([name]) => counted.has(name))
+    const spans = [instant(reading), ...numbers.map(([name, number]) => `${name} ${number}`)]
     const summary = make('summary', {}, make('b', {}, reading.layout), ...spans.map((text) => make('span', {}, text)))
     const fields = reading.bits.map(({ name, role, digits, number }) =>
         [[make('i', { class: role }), name], `${digits.length} bit${digits.length > 1 ? 's' : ''}`, number ?? ''])
@@ -130,7 +122,10 @@ function divided({ readings, others }) {
     return { first, possible: by('possible'), early: by('early'), future: by('future') }
 }
 
-const sureness = (score) => score >= NAMED ? 'It is' : score >= SURE ? 'Most likely' : 'Perhaps'
+function sureness({ score, standing }) {
+    if (standing !== 'possible') return 'It would be'
+    return score >= NAMED ? 'It is' : score >= SURE ? 'Most likely' : 'Perhaps'
+}
 
 // One sentence, which is also read aloud.
 function verdict({ readings, others, is_small }, { first, possible }) {
@@ -139,7 +134,7 @@ function verdict({ readings, others, is_small }, { first, possible }) {
     if (one?.standing === 'early') return `Too early for ${one.layout}: ${is_small ? 'such a small number was counted, and has no time' : instant(one)}.`
     if (one?.standing === 'future') return `Not possible for ${one.layout} yet: the time would be in the future.`
     if (names.length > 1) return `Either ${names.join(' or ')}: nothing in the ID tells which.`
-    if (one) return `${one.score >= NAMED ? '' : `${sureness(one.score)} `}${one.layout}: ${instant(one)}.`
+    if (one) return `${one.score >= NAMED ? '' : `${sureness(one)} `}${one.layout}: ${instant(one)}.`
     if (others.length) return `${others[0].what}${others[0].at === null ? '' : `: ${instant({ at: others[0].at, tick_length: 1000 })}`}.`
     if (is_small) return 'This number is too small to be an ID of a platform. Such numbers are counted, and have no time.'
     if (possible.length) return 'Unknown: no platform makes such IDs, but these layouts can have it.'
@@ -156,7 +151,7 @@ function result(found) {
     if (isPublic) parts.push(warn(`This can be a public ID of the key ${public_id_of}. Only a server that has the key reads it.`))
     said.textContent = isPublic ? 'It has the form of a public ID.' : verdict(found, groups)
     parts.push(...others.map(other))
-    parts.push(...group(groups.first.length > 1 ? 'One of these' : sureness(groups.first[0]?.score), groups.first, true), ...group(groups.first.length ? 'It can also be' : 'It can be', groups.possible, !groups.first.length))
+    parts.push(...group(groups.first.length === 1 ? sureness(groups.first[0]) : 'One of these', groups.first, true), ...group(groups.first.length ? 'It can also be' : 'It can be', groups.possible, !groups.first.length))
     parts.push(...folded('It would be from the future', groups.future), ...folded('It would be too early', groups.early))
     if (beside.length) parts.push(make('p', {}, 'The address has other IDs: ', ...beside.map((text) => make('a', { href: `#${text}` }, text)).flatMap((link) => [link, ' '])))
     if (!readings.length && !others.length) parts.push(make('h3', {}, 'No layout has this ID'), refused(refusals))

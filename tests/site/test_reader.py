@@ -62,7 +62,7 @@ def read(browser, text, layout=None):
     return browser.run(f"""(reading => reading && {{
         first: {texts}(reading.querySelectorAll('summary > *')),
         tables: [...reading.querySelectorAll('table')].map(table => [...table.rows].map(row => {texts}({cells}))),
-        bits: {texts}(reading.querySelectorAll('svg text')).join(''),
+        bits: {texts}(reading.querySelectorAll('.picture b')).join(''),
     }})({reading})""")
 
 
@@ -131,7 +131,7 @@ def test_a_layout_of_ones_own_is_read(reader):
     reader.click("#own summary")
     reader.fill("#definition", DEFINITION)
     found = read(reader, "4194304", "your layout")
-    assert found["first"] == ["your layout", "2024-01-01 00:00:00.001 UTC", "worker 0", "sequence 0"]
+    assert found["first"] == ["your layout", "2024-01-01 00:00:00.001 UTC", "datacenter 0", "worker 0", "sequence 0"]
     reader.fill("#definition", DEFINITION.replace("like", "lik"))
     reader.until("document.querySelector('#answer .fault')")
     assert "unknown field `lik`" in reader.run("document.querySelector('#answer .fault').textContent")
