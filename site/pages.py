@@ -62,7 +62,8 @@ def summary(source):
             chapter(name, os.path.normpath(f"docs/{path}"))
         lines.append("")
     lines += ["# Project", ""]
-    for path in sorted((page.relative_to(source) for page in set(source.rglob("*.md")) - listed), key=lambda path: str(path).upper()):
+    left = [page.relative_to(source) for page in set(source.rglob("*.md")) - listed]
+    for path in sorted(left, key=lambda path: str(path).upper()):
         # These lie below the page before them, which the menu can fold.
         lies_below = path.match("clients/*/*") or path.match("contributing/*")
         name = f"{title(source / path)} ({path.parts[1]})" if path.match("clients/*/*") else title(source / path)

@@ -30,8 +30,12 @@ pub fn warn_of_sequences(client: &mut SpiClient<'_>, key: &Key) -> Result<(), Sp
     for sequence in names(qualified(|| rows(client, SEQUENCES, &[key.oid.into(), key.number.into()]))?) {
         warning(
             format!("clients may give {} keys of sequence {sequence}", to_utf8_lossy(&key.table)),
-            Some("The key had no default, so clients chose each key. The default makes IDs only for those that stop doing so."),
-            &format!("If they ask the sequence, run flake_convert's \"undo\", and CALL flake_adopt('{sequence}', …) instead."),
+            Some(
+                "The key had no default, so clients chose each key. The default makes IDs only for those that stop doing so.",
+            ),
+            &format!(
+                "If they ask the sequence, run flake_convert's \"undo\", and CALL flake_adopt('{sequence}', …) instead."
+            ),
         );
     }
     Ok(())
