@@ -146,8 +146,9 @@ BEGIN
     place := key.sequence;
     -- This locks the sequence: otherwise a program could call nextval after its place was read, and the undo would give that number again.
     EXECUTE format('ALTER SEQUENCE %s CACHE 1', place);
-    SELECT seqincrement, COALESCE(pg_sequence_last_value(seqrelid) + 1, seqstart), obj_description(seqrelid, 'pg_class'), relacl
-        INTO increment, next, comment, acl FROM pg_sequence JOIN pg_class ON oid = seqrelid WHERE seqrelid = key.sequence;
+    EXECUTE format('SELECT last_value + is_called::int FROM %s', place) INTO next;
+    SELECT seqincrement, obj_description(seqrelid, 'pg_class'), relacl
+        INTO increment, comment, acl FROM pg_sequence JOIN pg_class ON oid = seqrelid WHERE seqrelid = key.sequence;
     IF NOT l.generates OR NOT l.increasing OR increment <> 1 OR flake.adopted(key.sequence) IS NOT NULL THEN
         RAISE 'cannot adopt the sequence of %', relation USING ERRCODE = '55000',
             DETAIL = 'The layout makes no IDs that increase, or the sequence was adopted or does not count by 1.',
