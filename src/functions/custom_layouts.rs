@@ -6,6 +6,8 @@ use pgrx::prelude::*;
 use pgrx::spi::{quote_identifier, quote_literal};
 
 use super::layout_uses;
+use super::statements::run;
+use super::stored::{refuse_table, writer};
 use crate::clock;
 use crate::error::{Error, OrRaise, listed, must_own, owner_only};
 use crate::layouts::{catalog, custom, unknown};
@@ -13,7 +15,6 @@ use crate::postgres::encoding::{escape_non_ascii, to_utf8_lossy};
 use crate::postgres::entry_point::c_symbol;
 use crate::postgres::foreign_servers::is_name_taken;
 use crate::postgres::json::{self, Json};
-use crate::postgres::recovery::forbid_if_read_only;
 use crate::postgres::report::warning;
 use crate::postgres::role::act_as;
 use crate::seal;
@@ -23,8 +24,7 @@ const MOST_COMPARED: usize = 100;
 
 #[pg_extern(sql = "")]
 fn flake_create_layout(name: &[u8], definition: Json) {
-    let owner = owner_only("flake_create_layout").or_raise();
-    forbid_if_read_only(c"flake_create_layout()");
+    let owner = writer("flake_create_layout", c"flake_create_layout()");
     let name = escape_non_ascii(name, LONGEST_NAME);
     // Views already show sno under this name.
     if built_in(&name).is_some() || name == sno::NAME {
@@ -42,7 +42,7 @@ fn flake_create_layout(name: &[u8], definition: Json) {
     let command = format!(
         "CREATE SERVER {server} VERSION {version} FOREIGN DATA WRAPPER flake_layout OPTIONS (definition {definition})"
     );
-    run_as(owner, &command);
+    act_as(owner, || run(command));
     warn_of_overlaps(&layout);
 }
 
@@ -75,8 +75,7 @@ fn warn_of_overlaps(layout: &Layout) {
 
 #[pg_extern(sql = "")]
 fn flake_drop_layout(name: &[u8]) {
-    owner_only("flake_drop_layout").or_raise();
-    forbid_if_read_only(c"flake_drop_layout()");
+    writer("flake_drop_layout", c"flake_drop_layout()");
     let name = escape_non_ascii(name, LONGEST_NAME);
     let Some(stored) = catalog::find(&name) else {
         match built_in(&name) {
@@ -99,16 +98,7 @@ fn flake_drop_layout(name: &[u8]) {
             .hint("Drop or change these objects first; DROP SERVER drops the layout without this check.")
             .raise();
     }
-    run_as(Some(stored.owner), &format!("DROP SERVER {} CASCADE", quote_identifier(&name)));
-}
-
-/// Writes the catalog as the role that owns layouts, even if a member of that role calls.
-fn run_as(role: Option<pg_sys::Oid>, command: &str) {
-    let run = || Spi::run(command).unwrap_or_else(|error| pgrx::error!("{error}"));
-    match role {
-        Some(role) => act_as(role, run),
-        None => run(),
-    }
+    act_as(stored.owner, || run(format!("DROP SERVER {} CASCADE", quote_identifier(&name))));
 }
 
 /// PostgreSQL calls this with the options of CREATE SERVER and ALTER SERVER, including those in a dump. Any role may use the
@@ -135,17 +125,6 @@ fn flake_layout_validator(options: Array<&[u8]>, catalog: pg_sys::Oid) {
             .raise()
     };
     Definition::from_json("", &to_utf8_lossy(json)).and_then(|definition| definition.layout("")).or_raise();
-}
-
-/// Refuses foreign tables of layouts and keys. A role with USAGE on the server could make one, which nobody could read. It would be dropped
-/// with the layout or the key, which would wait for whoever has locked it.
-pub(super) fn refuse_table(catalog: pg_sys::Oid) {
-    if catalog == pg_sys::ForeignTableRelationId {
-        Error::of(ERRCODE_WRONG_OBJECT_TYPE, "layouts and keys have no foreign tables")
-            .detail("Their foreign servers have no data.")
-            .hint("Use a foreign server of another wrapper.")
-            .raise();
-    }
 }
 
 c_symbol!(flake_create_layout, flake_drop_layout, flake_layout_validator);

@@ -4,13 +4,12 @@
 use flake_core::ContiguousIds;
 use pgrx::prelude::*;
 
-use crate::error::OrRaise;
 use crate::layouts::argument::with_layout;
-use crate::layouts::{by_name, known};
+use crate::layouts::known;
 use crate::postgres::call::{Function, Text};
 use crate::postgres::entry_point::entry_point;
 use crate::postgres::time_filter::TimeFunction;
-use crate::postgres::timestamptz::{Timestamptz, of_date, of_timestamp, to_instant};
+use crate::postgres::timestamptz::{Timestamptz, of_date, of_timestamp};
 
 unsafe extern "C-unwind" {
     fn flake_during_support(call: pg_sys::FunctionCallInfo) -> pg_sys::Datum;
@@ -24,17 +23,12 @@ fn contiguous(layout: Option<Text<'_>>) -> Option<ContiguousIds> {
 }
 
 macro_rules! ends {
-    ($($name:ident: $method:ident),+) => { pastey::paste! { $(
-        entry_point!($name(at: Timestamptz, layout: Text<'_>) else [<$name _or_none>], |call| {
+    ($($name:ident: $method:ident),+) => { $(
+        entry_point!($name(at: Timestamptz, layout: Text<'_>), |call| {
             // SAFETY: `layout` is argument 1, and the function caches nothing else.
-            unsafe { with_layout(call, 1, layout, |layout| layout.$method(at.instant()).ok().flatten()) }
+            call.or_null(unsafe { with_layout(call, 1, layout, |layout| layout.$method(at.instant())) })
         });
-
-        #[pg_extern(sql = "")]
-        fn [<$name _or_none>](at: TimestampWithTimeZone, layout: &[u8]) -> Option<i64> {
-            by_name(layout).$method(to_instant(at)).or_raise().map(|id| id as i64)
-        }
-    )+ } };
+    )+ };
 }
 
 ends!(flake_plan_since: since, flake_plan_after: after, flake_plan_until: until, flake_plan_before: before);

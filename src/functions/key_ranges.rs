@@ -6,7 +6,9 @@ use pgrx::PgSqlErrorCode::*;
 use pgrx::prelude::*;
 use pgrx::spi::{quote_identifier, quote_literal};
 
-use super::keys::{execute, locked, writer};
+use super::keys::locked;
+use super::statements::run;
+use super::stored::writer;
 use crate::error::{Error, OrRaise, Undetailed};
 use crate::layouts::{by_name, known};
 use crate::postgres::entry_point::c_symbol;
@@ -112,7 +114,7 @@ fn add(key: &Key, ranges: &[Range], from_id: i64) {
     let (server, option) = (quote_identifier(&key.name), option_name(number));
     let range = quote_literal(Range::new(from_id, &secret).to_string());
     act_as(key.owner, || {
-        execute(&format!("ALTER SERVER {server} OPTIONS (ADD {option} {range})"));
+        run(format!("ALTER SERVER {server} OPTIONS (ADD {option} {range})"));
         mapping::store(&key.name, number, &secret);
     });
 }

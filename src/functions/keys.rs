@@ -1,22 +1,20 @@
 //! The keys of public IDs: flake_create_key, flake_import_key, flake_drop_key.
 
-use std::ffi::CStr;
-
 use flake_core::seal::{LONGEST_NAME, MOST_RANGES, Range, Secret, fingerprint, is_name};
 use pgrx::PgSqlErrorCode::*;
 use pgrx::prelude::*;
 use pgrx::spi::{quote_identifier, quote_literal};
 
-use super::custom_layouts::refuse_table;
 use super::layout_uses;
+use super::statements::run;
+use super::stored::{refuse_table, writer};
 use crate::error::{Error, OrRaise, listed, must_own, owner_only};
 use crate::layouts::by_name;
 use crate::postgres::encoding::escape_non_ascii;
 use crate::postgres::entry_point::c_symbol;
 use crate::postgres::foreign_servers::{is_name_taken, lock};
-use crate::postgres::recovery::forbid_if_read_only;
 use crate::postgres::report::warning;
-use crate::postgres::role::{act_as, present};
+use crate::postgres::role::act_as;
 use crate::seal::{self, Key, LAYOUT, mapping, option_name, read_options, read_secret, read_shown};
 
 #[pg_extern(sql = "")]
@@ -80,8 +78,8 @@ fn replace(key: &Key, layout: &[u8], secret: &Secret) {
     let (server, layout) = (quote_identifier(&key.name), by_name(layout).name());
     let drops = key.options.keys().map(|option| format!("DROP {option}, ")).collect::<String>();
     act_as(key.owner, || {
-        execute(&format!("DROP USER MAPPING IF EXISTS FOR PUBLIC SERVER {server}"));
-        execute(&format!("ALTER SERVER {server} OPTIONS ({drops}{})", options(layout, secret, "ADD ")));
+        run(format!("DROP USER MAPPING IF EXISTS FOR PUBLIC SERVER {server}"));
+        run(format!("ALTER SERVER {server} OPTIONS ({drops}{})", options(layout, secret, "ADD ")));
         mapping::store(&key.name, 0, secret);
     });
 }
@@ -110,7 +108,7 @@ fn create(owner: pg_sys::Oid, name: &[u8], layout: &[u8], secret: &Secret) -> St
     }
     let (server, options) = (quote_identifier(&shown), options(layout, secret, ""));
     act_as(owner, || {
-        execute(&format!("CREATE SERVER {server} FOREIGN DATA WRAPPER flake_key OPTIONS ({options})"));
+        run(format!("CREATE SERVER {server} FOREIGN DATA WRAPPER flake_key OPTIONS ({options})"));
         mapping::store(&shown, 0, secret);
     });
     shown
@@ -130,22 +128,10 @@ fn flake_drop_key(name: &[u8]) {
     }
     let server = quote_identifier(&key.name);
     act_as(key.owner, || {
-        execute(&format!("DROP USER MAPPING IF EXISTS FOR PUBLIC SERVER {server}"));
+        run(format!("DROP USER MAPPING IF EXISTS FOR PUBLIC SERVER {server}"));
         // Mappings of other roles have no effect, and are dropped too. PostgreSQL names them in a NOTICE.
-        execute(&format!("DROP SERVER {server} CASCADE"));
+        run(format!("DROP SERVER {server} CASCADE"));
     });
-}
-
-/// Returns the owner as whom keys are written: the one of the extension or of the database whose privileges the caller has.
-pub(super) fn writer(function: &'static str, command: &CStr) -> pg_sys::Oid {
-    let owner = owner_only(function).or_raise();
-    // A change of a mapping alone is not checked elsewhere.
-    forbid_if_read_only(command);
-    owner.unwrap_or_else(present)
-}
-
-pub(super) fn execute(command: &str) {
-    Spi::run(command).unwrap_or_else(|error| pgrx::error!("{error}"));
 }
 
 fn known(name: &[u8]) -> Key {

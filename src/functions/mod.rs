@@ -16,6 +16,8 @@ mod next;
 mod node;
 mod seal;
 mod stat_view;
+pub mod statements;
+mod stored;
 mod take;
 mod text;
 mod time;

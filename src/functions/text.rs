@@ -3,8 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use flake_core::LONGEST_TEXT;
+use flake_core::{LONGEST_TEXT, Layout};
 use pgrx::PgSqlErrorCode::*;
+use pgrx::pg_sys::Datum;
 use pgrx::prelude::*;
 use serde_json::value::RawValue;
 
@@ -14,25 +15,36 @@ use crate::layouts::by_name;
 use crate::postgres::call::{Text, text_datum};
 use crate::postgres::encoding::escape_non_ascii;
 use crate::postgres::entry_point::{c_symbol, entry_point};
+use crate::postgres::guard::guarded;
 use crate::postgres::json::Json;
 use crate::postgres::timestamptz::to_instant;
 
 /// Errors show and count no more characters of a long text than this.
 const LONGEST_READ: usize = 1000;
 
-entry_point!(flake_to_text(id: i64, layout: Text<'_>) else flake_to_text_or_error, |call| {
-    let mut buffer = [0; LONGEST_TEXT];
+entry_point!(flake_to_text(id: i64, layout: Text<'_>), |call| {
+    let encode = |layout: &Layout| {
+        let mut buffer = [0; LONGEST_TEXT];
+        let length = layout.encode_into(id as u64, &mut buffer)?.len();
+        Ok((buffer, length))
+    };
     // SAFETY: `layout` is argument 1, and the function caches nothing else. If the allocation raises an error, it jumps over this
     // function, which holds nothing that must be dropped.
     unsafe {
-        with_layout(call, 1, layout, |layout| layout.encode_into(id as u64, &mut buffer).ok()).map(|text| text_datum(text))
+        let (buffer, length) = with_layout(call, 1, layout, encode);
+        text_datum(&buffer[..length])
     }
 });
 
-entry_point!(flake_from_text(text: Text<'_>, layout: Text<'_>) else flake_from_text_or_error, |call| {
-    let text = text.inline_bytes().filter(|text| text.len() <= LONGEST_READ);
-    // SAFETY: `layout` is argument 1, and the function caches nothing else.
-    text.and_then(|text| unsafe { with_layout(call, 1, layout, |layout| layout.parse(text).ok()) })
+entry_point!(flake_from_text(text: Text<'_>, layout: Text<'_>), |call| {
+    let short = text.inline_bytes().filter(|text| text.len() <= LONGEST_READ && text.is_ascii());
+    // SAFETY: `layout` is argument 1, and the function caches nothing else. Nothing must be dropped.
+    Datum::from(unsafe {
+        match short {
+            Some(text) => with_layout(call, 1, layout, |layout| layout.parse(text)),
+            None => guarded(|| by_name(layout.bytes()).parse(&escape_non_ascii(text.bytes(), LONGEST_READ)).or_raise()),
+        }
+    })
 });
 
 #[pg_extern(sql = "")]
@@ -71,16 +83,6 @@ fn shortened(text: &str) -> String {
         Some((end, _)) => format!("{}...", &text[..end]),
         None => text.to_owned(),
     }
-}
-
-#[pg_extern(sql = "")]
-fn flake_to_text_or_error(id: i64, layout: &[u8]) -> String {
-    by_name(layout).encode(id as u64).or_raise()
-}
-
-#[pg_extern(sql = "")]
-fn flake_from_text_or_error(text: &[u8], layout: &[u8]) -> i64 {
-    by_name(layout).parse(&escape_non_ascii(text, LONGEST_READ)).or_raise() as i64
 }
 
 #[pg_extern(sql = "")]

@@ -1,9 +1,10 @@
 //! The layout that a function's argument names, remembered from call to call.
 #![allow(unsafe_code, reason = "memory of the call site")]
 
-use flake_core::Layout;
+use flake_core::{Error, Layout};
 
 use super::{by_name, custom, is_same_name};
+use crate::error::OrRaise;
 use crate::postgres::call::{Call, Text};
 use crate::postgres::guard::guarded;
 
@@ -16,24 +17,24 @@ struct Cached {
     is_constant: bool,
 }
 
-/// Calls `act` with the layout that argument `number` names. If `act` returns None, or if the layout is not known yet, looks it up
-/// for the next call from this call site.
+/// Returns what `act` makes of the layout that argument `number` names. The call site remembers the layout. If it is not known yet, or if
+/// `act` returns an error, `act` is called under the guard against errors, where its error is raised.
 ///
-/// # Safety The function must cache nothing else at its call site, and `name` must be its argument `number`.
+/// # Safety The function must cache nothing else at its call site, and `name` must be its argument `number`. As for [`guarded`].
 #[inline]
 pub unsafe fn with_layout<R>(
     call: Call,
     number: usize,
     name: Text<'_>,
-    act: impl FnOnce(&'static Layout) -> Option<R>,
-) -> Option<R> {
+    act: impl Fn(&'static Layout) -> Result<R, Error>,
+) -> R {
     // SAFETY: as the caller promises.
-    let result = unsafe { call.cached::<Cached>() }.and_then(|cached| known(cached, name)).and_then(act);
-    if result.is_none() {
-        // SAFETY: as the caller promises.
-        unsafe { look_up(call, number, name) };
+    unsafe {
+        match call.cached::<Cached>().and_then(|cached| known(cached, name)).map(&act) {
+            Some(Ok(result)) => result,
+            _ => look_up(call, number, name, act),
+        }
     }
-    result
 }
 
 #[inline]
@@ -46,13 +47,19 @@ fn known(cached: Cached, name: Text<'_>) -> Option<&'static Layout> {
 /// As for [`with_layout`].
 #[cold]
 #[inline(never)]
-unsafe fn look_up(call: Call, number: usize, name: Text<'_>) {
+unsafe fn look_up<R>(
+    call: Call,
+    number: usize,
+    name: Text<'_>,
+    act: impl FnOnce(&'static Layout) -> Result<R, Error>,
+) -> R {
     // SAFETY: as the caller promises; nothing is borrowed that an error could leave borrowed.
     unsafe {
         guarded(|| {
             let catalog_version = custom::catalog_version();
             let layout = by_name(name.bytes());
             call.cache(Cached { layout, catalog_version, is_constant: call.is_constant(number) });
-        });
+            act(layout).or_raise()
+        })
     }
 }

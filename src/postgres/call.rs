@@ -6,7 +6,6 @@ use std::ptr;
 
 use pgrx::{FromDatum, PgList, is_a, pg_sys, varlena};
 
-use super::guard::with_memory_reserve;
 use super::timestamptz::Timestamptz;
 
 unsafe extern "C-unwind" {
@@ -57,15 +56,12 @@ impl Call {
         unsafe { T::from_datum((*(*self.0).args.as_ptr().add(number)).value) }
     }
 
-    /// Calls another function in place of the running one.
-    ///
-    /// # Safety
-    /// The function must take the same arguments and return the same type.
-    #[cold]
-    #[inline(never)]
-    pub unsafe fn forward(self, function: Function) -> pg_sys::Datum {
-        // SAFETY: as the caller promises.
-        unsafe { with_memory_reserve(|| function(self.0)) }
+    /// Returns a result, or NULL.
+    #[inline]
+    pub fn or_null(self, result: Option<impl Into<pg_sys::Datum>>) -> pg_sys::Datum {
+        // SAFETY: PostgreSQL reads this once the function has returned.
+        unsafe { (*self.0).isnull = result.is_none() };
+        result.map_or(pg_sys::Datum::null(), Into::into)
     }
 
     /// Returns what the call site of the function has cached. A call site is one mention of a function in a query.

@@ -2,7 +2,7 @@
 //!
 //! A C symbol has the name of its SQL function; sql/flake.sql states the rule. [`c_symbol!`] gives that name to a function made by
 //! `#[pg_extern]`. [`entry_point!`] makes a function without pgrx's guard against errors, which takes about 200 instructions. It is
-//! for functions that usually raise no error; they leave everything else to a function made by `#[pg_extern]`.
+//! for functions that usually raise no error, and enter the guard for everything else.
 
 /// Exports functions made by `#[pg_extern]` under their SQL names. pgrx appends `_wrapper` to its own symbols.
 macro_rules! c_symbol {
@@ -22,19 +22,10 @@ macro_rules! c_symbol {
 
 /// Makes a function that PostgreSQL calls without a guard.
 ///
-/// `entry_point!(name(argument: Type, …), |call| answer)` returns the datum `answer`. With `else fallback` after the arguments,
-/// `answer` is an Option, and for None the call goes to `fallback`, which `#[pg_extern]` has made. The function must be declared
-/// STRICT, or check for NULL arguments itself, and its SQL arguments must be of types that the Rust types read (see
+/// `entry_point!(name(argument: Type, …), |call| answer)` returns the datum `answer`. The function must be declared STRICT, or check for
+/// NULL arguments itself, and its SQL arguments must be of types that the Rust types read (see
 /// [`Argument`](super::call::Argument)). `answer` must not panic, and must not call PostgreSQL without a guard.
 macro_rules! entry_point {
-    ($name:ident($($argument:ident: $type:ty),*) else $fallback:ident, |$call:ident| $answer:expr) => { pastey::paste! {
-        $crate::postgres::entry_point::entry_point!($name($($argument: $type),*), |$call| match $answer {
-            Some(answer) => pgrx::pg_sys::Datum::from(answer),
-            #[allow(unsafe_code, reason = "the slow path of an entry point")]
-            // SAFETY: it has the same arguments and result in another form.
-            None => unsafe { $call.forward([<$fallback _wrapper>]) },
-        });
-    } };
     ($name:ident($($argument:ident: $type:ty),*), |$call:ident| $answer:expr) => {
         const _: () = {
             $crate::postgres::entry_point::finfo!($name);

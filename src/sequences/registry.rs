@@ -6,9 +6,8 @@
 use flake_core::{BUILTIN, Layout, code_of_start, sequence_code};
 use pgrx::pg_sys::Oid;
 
-use crate::error::{Error, listed};
+use crate::error::Error;
 use crate::layouts::{catalog, known};
-use crate::postgres::memory::collect_or_raise;
 use crate::postgres::sequence::{self, Parameters};
 
 /// Returns the code of the layout by which a sequence was adopted, if it was.
@@ -47,28 +46,13 @@ pub fn require_closed(sequence: Oid, parameters: &Parameters, code: i64) -> Resu
         )))
 }
 
-/// Returns the layout with a code.
+/// Returns the layout with a code. The codes of two names are different, but for one pair of layouts in 2^52.
 pub fn layout(sequence: Oid, code: i64) -> Result<&'static Layout, Error> {
-    let [first, others @ ..] = &with_code(code)[..] else {
-        return Err(Error::invalid(format!("layout of sequence \"{}\" does not exist", sequence::name(sequence)))
+    let of_code = |name: &str| known(name.as_bytes()).filter(|_| sequence_code(name) == code);
+    let built_in = BUILTIN.iter().find_map(|layout| of_code(layout.name()));
+    built_in.or_else(|| catalog::names().iter().find_map(|name| of_code(name))).ok_or_else(|| {
+        Error::invalid(format!("layout of sequence \"{}\" does not exist", sequence::name(sequence)))
             .detail(format!("The range of the sequence stands for code {code}, and no layout of this database has it."))
-            .hint("Create the custom layout by which the sequence was adopted, under its old name."));
-    };
-    if !others.is_empty() {
-        let names = collect_or_raise(others.iter().chain([first]).map(|layout| layout.name().to_owned()));
-        return Err(Error::not_ready(format!("layout of sequence \"{}\" is ambiguous", sequence::name(sequence)))
-            .detail(format!("These layouts have code {code}: {}.", listed(names.iter(), "others")))
-            .hint("Drop all of them but one."));
-    }
-    Ok(first)
-}
-
-/// Returns the layouts of this database that have a code.
-pub fn with_code(code: i64) -> Vec<&'static Layout> {
-    let mut names = catalog::names();
-    names.extend(BUILTIN.iter().map(|layout| layout.name().to_owned()));
-    names.sort_unstable();
-    names.dedup();
-    names.retain(|name| sequence_code(name) == code);
-    names.iter().filter_map(|name| known(name.as_bytes())).collect()
+            .hint("Create the custom layout by which the sequence was adopted, under its old name.")
+    })
 }

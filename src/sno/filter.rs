@@ -2,13 +2,13 @@
 #![allow(unsafe_code, reason = "returns a value by reference")]
 
 use flake_core::{ContiguousIds, Sno};
-use pgrx::prelude::*;
+use pgrx::pg_sys;
 
 use super::datum::SnoDatum;
 use crate::postgres::call::Function;
 use crate::postgres::entry_point::entry_point;
 use crate::postgres::time_filter::TimeFunction;
-use crate::postgres::timestamptz::{Timestamptz, to_instant};
+use crate::postgres::timestamptz::Timestamptz;
 
 unsafe extern "C-unwind" {
     fn sno_during_support(call: pg_sys::FunctionCallInfo) -> pg_sys::Datum;
@@ -21,17 +21,10 @@ pub const TIME_FUNCTION: TimeFunction = TimeFunction {
 };
 
 macro_rules! ends {
-    ($($name:ident: $method:ident),+) => { pastey::paste! { $(
-        entry_point!($name(at: Timestamptz) else [<$name _or_none>], |call| {
-            // SAFETY: nothing here has to be dropped.
-            Sno::$method(at.instant()).map(|sno| unsafe { SnoDatum(sno).to_result() })
-        });
-
-        #[pg_extern(sql = "")]
-        fn [<$name _or_none>](at: TimestampWithTimeZone) -> Option<SnoDatum> {
-            Sno::$method(to_instant(at)).map(SnoDatum)
-        }
-    )+ } };
+    ($($name:ident: $method:ident),+) => { $(
+        // SAFETY: nothing here has to be dropped.
+        entry_point!($name(at: Timestamptz), |call| call.or_null(Sno::$method(at.instant()).map(|sno| unsafe { SnoDatum(sno).to_result() })));
+    )+ };
 }
 
 ends!(sno_plan_since: since, sno_plan_after: after, sno_plan_until: until, sno_plan_before: before);

@@ -107,8 +107,9 @@ def test_no_number_is_given_after_the_undo_knows_the_next_one(plain, db):
 
 
 @pytest.mark.parametrize("table", ["orders", "lines"])
-@pytest.mark.parametrize(("change", "next"), [("ALTER SEQUENCE {} RESTART WITH 1000", 1000), ("SELECT setval('{}', 50, false)", 50),
-                                              ("SELECT setval('{}', 50)", 51)])  # fmt: skip
+@pytest.mark.parametrize(("change", "next"), [
+    ("ALTER SEQUENCE {} RESTART WITH 1000", 1000), ("SELECT setval('{}', 50, false)", 50), ("SELECT setval('{}', 50)", 51),
+])  # fmt: skip
 def test_the_undo_continues_a_sequence_that_was_set(db, table, change, next):
     db.execute(change.format(f"{table}_id_seq"))
     db.execute(adopt(db, table))

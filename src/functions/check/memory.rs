@@ -1,10 +1,9 @@
 //! Checks of shared memory: the ledger, and the version of the library that has created it.
 
 use flake_core::ledger::time::grant::{MAX_AHEAD_MICROS, RESERVE_AHEAD_MICROS};
-use pgrx::Spi;
-use pgrx::spi::SpiError;
 
 use super::finding::Finding;
+use crate::functions::statements::texts;
 use crate::ledger::{self, Status};
 use crate::settings;
 
@@ -69,13 +68,7 @@ fn writers() -> Vec<String> {
               AND c.relname OPERATOR(pg_catalog.<>) 'flake_last'
               AND c.relowner OPERATOR(pg_catalog.<>) r.oid AND pg_catalog.has_sequence_privilege(r.oid, c.oid, 'UPDATE'))
         ORDER BY 1 LIMIT 5";
-    Spi::connect(|client| {
-        client.select(query, None, &[])?.map(|row| row.get(1)).collect::<Result<Vec<Option<String>>, SpiError>>()
-    })
-    .unwrap_or_else(|error| pgrx::error!("{error}"))
-    .into_iter()
-    .flatten()
-    .collect()
+    texts(query)
 }
 
 /// Checks which version of the library has created the shared memory.

@@ -1,11 +1,10 @@
 //! Checks of the node's number.
 
 use flake_core::{Node, Turn};
-use pgrx::prelude::*;
-use pgrx::spi::SpiError;
 
 use super::finding::Finding;
 use crate::error::Error;
+use crate::functions::statements::texts;
 use crate::ledger;
 
 /// A node's number, and the number of nodes.
@@ -44,11 +43,7 @@ fn others() -> Vec<String> {
         HAVING pg_catalog.count(*) OPERATOR(pg_catalog.>) 0
         UNION ALL SELECT pg_catalog.concat('subscriptions: ', pg_catalog.count(s.oid)) FROM pg_catalog.pg_subscription s
         HAVING pg_catalog.count(s.oid) OPERATOR(pg_catalog.>) 0";
-    let counted = Spi::connect(|client| {
-        client.select(query, None, &[])?.map(|row| row.get(1)).collect::<Result<Vec<Option<String>>, SpiError>>()
-    })
-    .unwrap_or_else(|error| pgrx::error!("{error}"));
-    counted.into_iter().flatten().collect()
+    texts(query)
 }
 
 /// Says which turn the server has.

@@ -1,9 +1,7 @@
 //! Clients that give keys themselves: a conversion lets them choose keys, and a default does not reach those that ask a sequence.
 
-use pgrx::spi::{SpiClient, SpiError};
-
 use super::key::{Key, NOT_READY, unconvertible};
-use super::statements::{names, qualified, rows};
+use crate::functions::statements::{names, rows};
 use crate::postgres::encoding::to_utf8_lossy;
 use crate::postgres::report::warning;
 
@@ -23,11 +21,11 @@ const SEQUENCES: &str = "
     WHERE t.oid OPERATOR(pg_catalog.=) $1";
 
 /// Warns if the key has no default, but a sequence of its name: programs such as SQLAlchemy and Hibernate ask it for each key.
-pub fn warn_of_sequences(client: &mut SpiClient<'_>, key: &Key) -> Result<(), SpiError> {
+pub fn warn_of_sequences(key: &Key) {
     if key.default.is_some() || key.is_identity {
-        return Ok(());
+        return;
     }
-    for sequence in names(qualified(|| rows(client, SEQUENCES, &[key.oid.into(), key.number.into()]))?) {
+    for sequence in names(rows(SEQUENCES, &[key.oid.into(), key.number.into()])) {
         warning(
             format!("clients may give {} keys of sequence {sequence}", to_utf8_lossy(&key.table)),
             Some(
@@ -38,15 +36,14 @@ pub fn warn_of_sequences(client: &mut SpiClient<'_>, key: &Key) -> Result<(), Sp
             ),
         );
     }
-    Ok(())
 }
 
 /// Raises an error if PostgreSQL keeps clients from choosing keys, which a default does not.
-pub fn require_choosable(client: &mut SpiClient<'_>, key: &Key) -> Result<(), SpiError> {
+pub fn require_choosable(key: &Key) {
     if !key.is_always {
-        return Ok(());
+        return;
     }
-    let columns = names(qualified(|| rows(client, OTHERS, &[key.oid.into(), key.number.into()]))?).concat();
+    let columns = names(rows(OTHERS, &[key.oid.into(), key.number.into()])).concat();
     let (table, column) = (to_utf8_lossy(&key.table), to_utf8_lossy(&key.column));
     let grant =
         if columns.is_empty() { "no INSERT".to_owned() } else { format!("GRANT INSERT ({columns}) ON {table} TO …") };

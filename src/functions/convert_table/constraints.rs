@@ -1,10 +1,9 @@
 //! Constraints of a key that would refuse its new IDs, so that no row could be inserted any more.
 
 use pgrx::PgSqlErrorCode::*;
-use pgrx::spi::{SpiClient, SpiError};
 
 use super::key::{Key, MEMBERS};
-use super::statements::{command, qualified, rows};
+use crate::functions::statements::{command, connected, qualified, rows};
 use crate::postgres::encoding::{shortened, to_utf8_lossy};
 use crate::postgres::role::act_as;
 
@@ -40,16 +39,18 @@ const CHECKS: &str = "
 const LONGEST_SHOWN: usize = 1000;
 
 /// Raises an error if a constraint does not hold for the first ID.
-pub fn require_allowed(client: &mut SpiClient<'_>, key: &Key, first: i64) -> Result<(), SpiError> {
+pub fn require_allowed(key: &Key, first: i64) {
     let query = format!("{MEMBERS}{CHECKS}");
-    for row in qualified(|| rows(client, query, &[key.oid.into(), key.number.into()]))? {
+    for row in rows(query, &[key.oid.into(), key.number.into()]) {
         let [Some(name), Some(expression), Some(of), Some(owner)] = &row[..] else { continue };
         let query = [b"SELECT ", &expression[..], b" FROM (SELECT $1) id(", &of[..], b")"].concat();
         // PostgreSQL's own functions can also do much, such as query_to_xml, so the owner's rights apply.
         let owner = to_utf8_lossy(owner).parse::<u32>().unwrap_or_default().into();
         let holds = qualified(|| {
-            act_as(owner, || client.update(&command(query), None, &[first.into()])?.first().get::<bool>(1))
-        })?;
+            act_as(owner, || {
+                connected(|client| client.update(&command(query), None, &[first.into()])?.first().get::<bool>(1))
+            })
+        });
         if holds == Some(false) {
             let [name, expression] = [name, expression].map(|text| shortened(text, LONGEST_SHOWN));
             key.purpose
@@ -59,5 +60,4 @@ pub fn require_allowed(client: &mut SpiClient<'_>, key: &Key, first: i64) -> Res
                 .raise();
         }
     }
-    Ok(())
 }

@@ -5,10 +5,9 @@ use flake_core::Layout;
 use pgrx::PgSqlErrorCode::*;
 use pgrx::datum::DatumWithOid;
 use pgrx::prelude::*;
-use pgrx::spi::{SpiClient, SpiError};
 
-use super::statements::{Texts, names, qualified, rows};
 use crate::error::{Error, Undetailed, listed};
+use crate::functions::statements::{Texts, names, rows};
 use crate::postgres::encoding::to_utf8_lossy;
 use crate::postgres::extension::Extension;
 use crate::postgres::relation;
@@ -115,24 +114,10 @@ pub struct Key {
 
 impl Key {
     /// Reads the catalog as it is now. Raises an error if the key cannot be converted.
-    pub fn of(
-        client: &mut SpiClient<'_>,
-        table: pg_sys::Oid,
-        flake: Extension,
-        purpose: Purpose,
-    ) -> Result<Self, SpiError> {
-        qualified(|| Self::read(client, table, flake, purpose))
-    }
-
-    fn read(
-        client: &mut SpiClient<'_>,
-        table: pg_sys::Oid,
-        flake: Extension,
-        purpose: Purpose,
-    ) -> Result<Self, SpiError> {
-        let name = require_table(client, table, purpose)?;
+    pub fn of(table: pg_sys::Oid, flake: Extension, purpose: Purpose) -> Self {
+        let name = require_table(table, purpose);
         let shown = to_utf8_lossy(&name);
-        let mut columns = rows(client, KEY, &[table.into(), flake.oid.into()])?;
+        let mut columns = rows(KEY, &[table.into(), flake.oid.into()]);
         let column = match columns.len() {
             0 => purpose
                 .refuse(&shown, NOT_READY)
@@ -175,14 +160,14 @@ impl Key {
         }
         let number = parsed(number) as i16;
         let arguments: &[DatumWithOid<'_>] = &[table.into(), number.into()];
-        let columns = names(narrow(rows(client, REFERENCES, arguments)?));
+        let columns = names(narrow(rows(REFERENCES, arguments)));
         if !columns.is_empty() {
             let detail =
                 format!("Columns that refer to its key are too small for IDs: {}.", listed(columns.iter(), "others"));
             purpose.refuse(&shown, ERRCODE_DATATYPE_MISMATCH).detail(detail).hint(WIDEN).raise();
         }
-        let indexes = require_alike(client, purpose, &shown, table, number)?;
-        Ok(Self {
+        let indexes = require_alike(purpose, &shown, table, number);
+        Self {
             indexes,
             oid: table,
             table: name.clone(),
@@ -192,7 +177,7 @@ impl Key {
             is_identity: !identity.is_empty(),
             is_always: identity == b"a",
             purpose,
-        })
+        }
     }
 
     /// Returns the greatest key from a number on, if there is one. Waits for sessions that have locked a table or its index.
@@ -213,8 +198,8 @@ impl Key {
 }
 
 /// Raises an error unless it is a table of the current role. Returns its name.
-fn require_table(client: &mut SpiClient<'_>, table: pg_sys::Oid, purpose: Purpose) -> Result<Vec<u8>, SpiError> {
-    let Some(row) = rows(client, TABLE, &[table.into()])?.pop() else {
+fn require_table(table: pg_sys::Oid, purpose: Purpose) -> Vec<u8> {
+    let Some(row) = rows(TABLE, &[table.into()]).pop() else {
         refuse_kind(purpose, &format!("with OID {}", table.to_u32()), "It does not exist.")
     };
     let [Some(name), Some(kind), Some(persistence), Some(is_partition), Some(is_owner)] = &row[..] else { unread() };
@@ -239,20 +224,19 @@ fn require_table(client: &mut SpiClient<'_>, table: pg_sys::Oid, purpose: Purpos
             .hint(format!("Call {function} as the owner of the table."))
             .raise();
     }
-    Ok(name.clone())
+    name.clone()
 }
 
 /// Requires an index and the same default in all tables that are converted together. Returns the tables with rows, and the indexes.
 fn require_alike(
-    client: &mut SpiClient<'_>,
     purpose: Purpose,
     shown: &str,
     table: pg_sys::Oid,
     column: i16,
-) -> Result<Vec<(pg_sys::Oid, i16, pg_sys::Oid)>, SpiError> {
+) -> Vec<(pg_sys::Oid, i16, pg_sys::Oid)> {
     let arguments = [table.into(), column.into(), relation::integer_family().into()];
     let (with_index, without): (Vec<_>, Vec<_>) =
-        rows(client, format!("{MEMBERS}{INDEXES}"), &arguments)?.into_iter().partition(|row| row[3].is_some());
+        rows(format!("{MEMBERS}{INDEXES}"), &arguments).into_iter().partition(|row| row[3].is_some());
     let found = with_index
         .iter()
         .filter_map(|row| Some((number::<u32>(row, 1)?.into(), number(row, 2)?, number::<u32>(row, 3)?.into())))
@@ -265,7 +249,7 @@ fn require_alike(
             .hint("Create a B-tree index there that begins with the key.")
             .raise();
     }
-    let tables = names(rows(client, format!("{MEMBERS}{WITH_OTHER_DEFAULT}"), &arguments[..2])?);
+    let tables = names(rows(format!("{MEMBERS}{WITH_OTHER_DEFAULT}"), &arguments[..2]));
     if !tables.is_empty() {
         purpose
             .refuse(shown, NOT_READY)
@@ -273,7 +257,7 @@ fn require_alike(
             .hint("ALTER TABLE … SET DEFAULT gives all of them the same one, which \"undo\" can bring back.")
             .raise();
     }
-    Ok(found)
+    found
 }
 
 fn is_narrow(base: pg_sys::Oid) -> bool {
@@ -301,13 +285,13 @@ fn narrow(mut columns: Vec<Texts>) -> Vec<Texts> {
 }
 
 /// Returns columns that are too small for IDs of a layout and may refer to the key without a foreign key.
-pub fn lookalikes(client: &mut SpiClient<'_>, key: &Key, layout: &Layout) -> Result<Vec<String>, SpiError> {
-    let mut columns = qualified(|| rows(client, LOOKALIKES, &[key.oid.into(), key.number.into()]))?;
+pub fn lookalikes(key: &Key, layout: &Layout) -> Vec<String> {
+    let mut columns = rows(LOOKALIKES, &[key.oid.into(), key.number.into()]);
     columns.retain(|column| {
         let of = number::<u32>(column, 1).zip(number::<i32>(column, 2));
         of.is_some_and(|(of, modifier)| relation::integers(of.into(), modifier) < 1 << layout.width())
     });
-    Ok(names(columns))
+    names(columns)
 }
 
 /// Raises the error if a query of the catalog returns other columns than expected.

@@ -9,19 +9,18 @@ mod clients;
 mod constraints;
 pub mod key;
 pub mod proof;
-pub mod statements;
 mod switch;
 
 use pgrx::prelude::*;
-use pgrx::spi::{SpiError, quote_literal};
+use pgrx::spi::quote_literal;
 
 use self::clients::{require_choosable, warn_of_sequences};
 use self::key::{Key, NOT_READY, Purpose, lookalikes, unconvertible};
 use self::proof::{check, prove, warn_of, warn_of_times};
-use self::statements::{rows, run};
 use self::switch::switch;
 use super::null_argument;
 use crate::error::{OrRaise, altered_type};
+use crate::functions::statements::run;
 use crate::layouts::by_name;
 use crate::ledger;
 use crate::postgres::call::{Call, Text};
@@ -31,6 +30,7 @@ use crate::postgres::extension;
 use crate::postgres::guard::guarded;
 use crate::postgres::local_settings::lock_timeout;
 use crate::postgres::recovery;
+use crate::postgres::relation::quoted_schema;
 use crate::postgres::rows::row;
 
 entry_point!(flake_convert(table: pg_sys::Oid, layout: Text<'_>, force: bool), |call| {
@@ -51,39 +51,32 @@ fn convert(call: Call, table: pg_sys::Oid, layout: &[u8], force: bool) -> pg_sys
     recovery::refuse(c"flake_convert()");
     let layout = by_name(layout);
     let flake = extension::find(c"flake").ok_or_else(ledger::no_page).or_raise();
-    let (first, undo) = Spi::connect_mut(|client| {
-        let key = Key::of(client, table, flake, Purpose::Convert)?;
-        let name = to_utf8_lossy(&key.table).into_owned();
-        check(Purpose::Convert, &name, layout);
-        require_timeout(&name);
-        if !force {
-            require_choosable(client, &key)?;
-        }
-        // If many rows were deleted, it takes long to find the greatest key. No session waits for the lock yet.
-        let (_, greatest) = prove(client, &key, layout, true)?;
-        warn_of(&name, &lookalikes(client, &key, layout)?);
-        warn_of_sequences(client, &key)?;
-        run(client, [b"LOCK TABLE ", &key.table[..], b" IN ACCESS EXCLUSIVE MODE"].concat())?;
-        let key = Key::of(client, table, flake, Purpose::Convert)?;
-        let (first, _) = prove(client, &key, layout, false)?;
-        let schema = rows(client, SCHEMA, &[flake.schema.into()])?.into_iter().flatten().flatten().flatten();
-        let makes = format!(".flake_next({}::pg_catalog.text)", quote_literal(layout.name()));
-        let undo = switch(client, &key, &schema.chain(makes.into_bytes()).collect::<Vec<_>>())?;
-        if let Some(greatest) = greatest {
-            warn_of_times(&key, layout, greatest, first);
-        }
-        Ok::<_, SpiError>((first, undo))
-    })
-    .unwrap_or_else(|error| pgrx::error!("{error}"));
+    let key = Key::of(table, flake, Purpose::Convert);
+    let name = to_utf8_lossy(&key.table).into_owned();
+    check(Purpose::Convert, &name, layout);
+    require_timeout(&name);
+    if !force {
+        require_choosable(&key);
+    }
+    // If many rows were deleted, it takes long to find the greatest key. No session waits for the lock yet.
+    let (_, greatest) = prove(&key, layout, true);
+    warn_of(&name, &lookalikes(&key, layout));
+    warn_of_sequences(&key);
+    run([b"LOCK TABLE ", &key.table[..], b" IN ACCESS EXCLUSIVE MODE"].concat());
+    let key = Key::of(table, flake, Purpose::Convert);
+    let (first, _) = prove(&key, layout, false);
+    let schema = quoted_schema(flake.schema).unwrap_or_default();
+    let makes = format!(".flake_next({}::pg_catalog.text)", quote_literal(layout.name()));
+    let undo = switch(&key, &[schema.as_slice(), makes.as_bytes()].concat());
+    if let Some(greatest) = greatest {
+        warn_of_times(&key, layout, greatest, first);
+    }
     // A text is stored like a bytea, so these bytes can be returned as one.
     let columns = [first.into_datum(), undo.as_slice().into_datum()];
     // SAFETY: the columns have these types, and flake_convert caches nothing else.
     let row = unsafe { row(call, [pg_sys::INT8OID, pg_sys::TEXTOID], columns) };
     row.ok_or_else(|| altered_type("record")).or_raise()
 }
-
-const SCHEMA: &str =
-    "SELECT ARRAY[pg_catalog.quote_ident(nspname)] FROM pg_catalog.pg_namespace WHERE oid OPERATOR(pg_catalog.=) $1";
 
 /// Raises an error if a wait for the table's lock has no limit.
 fn require_timeout(table: &str) {

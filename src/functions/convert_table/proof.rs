@@ -3,7 +3,6 @@
 use flake_core::ledger::time::grant::MAX_AHEAD_MICROS;
 use flake_core::{BUILTIN, Error as CoreError, Layout, Remedy};
 use pgrx::PgSqlErrorCode::*;
-use pgrx::spi::{SpiClient, SpiError};
 
 use super::constraints::require_allowed;
 use super::key::{Key, NOT_READY, Purpose};
@@ -38,17 +37,12 @@ pub fn check(purpose: Purpose, table: &str, layout: &Layout) {
 
 /// Raises an error if a key of the table is not below all IDs that may be made from now on, or if a constraint refuses them. Returns the
 /// smallest of these IDs, and the greatest key. If `reads_all` is false, only keys that are not below it are looked for.
-pub fn prove(
-    client: &mut SpiClient<'_>,
-    key: &Key,
-    layout: &Layout,
-    reads_all: bool,
-) -> Result<(i64, Option<i64>), SpiError> {
+pub fn prove(key: &Key, layout: &Layout, reads_all: bool) -> (i64, Option<i64>) {
     let first = floor(key.purpose, &to_utf8_lossy(&key.table), layout);
     let greatest = key.greatest_from(if reads_all { i64::MIN } else { first });
     require_below(key, layout, first, greatest);
-    require_allowed(client, key, first)?;
-    Ok((first, greatest))
+    require_allowed(key, first);
+    (first, greatest)
 }
 
 /// Warns if the keys up to `greatest` are numbers that the layout reads as instants near its epoch: a `DELETE` of what is older than a

@@ -1,10 +1,9 @@
 //! The statement that switches the default of a key, and the statement that undoes this.
 
 use pgrx::pg_sys;
-use pgrx::spi::{SpiClient, SpiError};
 
 use super::key::Key;
-use super::statements::{qualified, rows, run};
+use crate::functions::statements::{rows, run};
 use crate::postgres::encoding::to_utf8_lossy;
 use crate::postgres::sequence_page;
 
@@ -34,11 +33,11 @@ const NEXT: &str = "
     CROSS JOIN LATERAL (SELECT q.last_value::pg_catalog.numeric OPERATOR(pg_catalog.+) s.seqincrement) n(next)";
 
 /// Gives a key another default. Returns the statement that restores the old one.
-pub fn switch(client: &mut SpiClient<'_>, key: &Key, default: &[u8]) -> Result<Vec<u8>, SpiError> {
+pub fn switch(key: &Key, default: &[u8]) -> Vec<u8> {
     let column = [b"ALTER COLUMN ", &key.column[..]].concat();
     let alter = [b"ALTER TABLE ", &key.table[..], b" ", &column].concat();
     let (undo, drop) = if key.is_identity {
-        let identity = identity(client, key)?;
+        let identity = identity(key);
         (
             [&alter, &b" DROP DEFAULT, "[..], &column, b" ADD ", &identity].concat(),
             [b" DROP IDENTITY, ", &column[..]].concat(),
@@ -48,13 +47,13 @@ pub fn switch(client: &mut SpiClient<'_>, key: &Key, default: &[u8]) -> Result<V
     } else {
         ([&alter, &b" DROP DEFAULT"[..]].concat(), Vec::new())
     };
-    run(client, [&alter, &drop, &b" SET DEFAULT "[..], default].concat())?;
-    Ok(undo)
+    run([&alter, &drop, &b" SET DEFAULT "[..], default].concat());
+    undo
 }
 
 /// Returns the clause that makes the same kind of identity column, whose sequence continues where the current one is.
-fn identity(client: &mut SpiClient<'_>, key: &Key) -> Result<Vec<u8>, SpiError> {
-    let found = qualified(|| rows(client, SEQUENCE, &[key.oid.into(), key.number.into()]))?;
+fn identity(key: &Key) -> Vec<u8> {
+    let found = rows(SEQUENCE, &[key.oid.into(), key.number.into()]);
     let Some([Some(sequence), Some(clause)]) = found.first().map(|row| &row[..]) else {
         pgrx::error!("identity column without a sequence")
     };
@@ -62,7 +61,7 @@ fn identity(client: &mut SpiClient<'_>, key: &Key) -> Result<Vec<u8>, SpiError> 
     let Some((last_value, is_called)) = sequence_page::state(sequence) else {
         pgrx::error!("identity column without a sequence")
     };
-    let next = rows(client, NEXT, &[sequence.into(), last_value.into(), is_called.into()])?;
+    let next = rows(NEXT, &[sequence.into(), last_value.into(), is_called.into()]);
     let next = next.into_iter().flatten().flatten().flatten();
-    Ok(clause.iter().copied().chain(next).collect())
+    clause.iter().copied().chain(next).collect()
 }

@@ -5,11 +5,10 @@ use std::str::FromStr;
 
 use pgrx::PgSqlErrorCode::ERRCODE_INSUFFICIENT_PRIVILEGE;
 use pgrx::pg_sys::Oid;
-use pgrx::spi::{SpiClient, SpiError};
 
 use crate::error::{Error, OrRaise, listed};
 use crate::functions::convert_table::key::{Key, MEMBERS, NOT_READY, Purpose, unadoptable};
-use crate::functions::convert_table::statements::{Texts, names, qualified, rows};
+use crate::functions::statements::{Texts, names, rows};
 use crate::ledger;
 use crate::postgres::encoding::{shortened, to_utf8_lossy};
 use crate::postgres::extension;
@@ -106,8 +105,8 @@ pub struct Sequence {
 
 impl Sequence {
     /// Reads a sequence. Raises an error if the relation is none.
-    pub fn of(client: &mut SpiClient<'_>, oid: Oid) -> Result<Self, SpiError> {
-        let found = qualified(|| rows(client, SEQUENCE, &[oid.into()]))?;
+    pub fn of(oid: Oid) -> Self {
+        let found = rows(SEQUENCE, &[oid.into()]);
         let (
             Some(
                 [
@@ -136,8 +135,8 @@ impl Sequence {
                 .hint("Temporary tables need no adopted sequences: their rows end with the session.")
                 .raise();
         }
-        let grants = qualified(|| rows(client, GRANTS, &[oid.into()]))?;
-        Ok(Self {
+        let grants = rows(GRANTS, &[oid.into()]);
+        Self {
             oid,
             place,
             name: name.clone(),
@@ -149,7 +148,7 @@ impl Sequence {
             grants: grants.iter().filter_map(Grant::of).collect(),
             is_allowed: is_allowed == b"true",
             parameters,
-        })
+        }
     }
 
     /// Locks the sequence, so that no other session gets a number of it until the end of the transaction. The caller reads it again:
@@ -168,10 +167,10 @@ impl Sequence {
     }
 
     /// Raises an error if something other than a key uses the sequence.
-    pub fn require_unused(&self, client: &mut SpiClient<'_>, key: Option<&Key>) -> Result<(), SpiError> {
+    pub fn require_unused(&self, key: Option<&Key>) {
         let (table, column) = key.map_or((Oid::INVALID, 0), |key| (key.oid, key.number));
         let arguments = [table.into(), column.into(), self.oid.into()];
-        let dependents = names(qualified(|| rows(client, format!("{MEMBERS}{DEPENDENTS}"), &arguments))?);
+        let dependents = names(rows(format!("{MEMBERS}{DEPENDENTS}"), &arguments));
         if !dependents.is_empty() {
             let name = to_utf8_lossy(&self.name);
             unadoptable(&name, NOT_READY)
@@ -184,7 +183,6 @@ impl Sequence {
                 )
                 .raise();
         }
-        Ok(())
     }
 }
 
@@ -196,9 +194,9 @@ pub struct Feed {
 
 impl Feed {
     /// Returns the sequence that feeds a key. Raises an error if there is none, or more than one.
-    pub fn of(client: &mut SpiClient<'_>, key: &Key) -> Result<Self, SpiError> {
+    pub fn of(key: &Key) -> Self {
         let table = to_utf8_lossy(&key.table).into_owned();
-        let found = qualified(|| rows(client, FEEDS, &[key.oid.into(), i32::from(key.number).into()]))?;
+        let found = rows(FEEDS, &[key.oid.into(), i32::from(key.number).into()]);
         let [feed] = &found[..] else {
             unadoptable(&table, NOT_READY)
                 .detail(format!(
@@ -211,7 +209,7 @@ impl Feed {
         };
         let text =
             |place: usize| to_utf8_lossy(feed.get(place).and_then(Option::as_deref).unwrap_or_default()).into_owned();
-        let sequence = Sequence::of(client, Oid::from(u32::from_str(&text(0)).unwrap_or_default()))?;
+        let sequence = Sequence::of(Oid::from(u32::from_str(&text(0)).unwrap_or_default()));
         // PostgreSQL prints it so; the literal of a statement may begin with E.
         let printed = to_utf8_lossy(&sequence.name).replace('\'', "''");
         let call = format!("nextval('{printed}'::regclass)");
@@ -222,14 +220,14 @@ impl Feed {
                 .hint("Change the default to nextval of the sequence alone, or use flake_next in the expression.")
                 .raise();
         }
-        Ok(Self { is_owned: text(1) == "true", sequence })
+        Self { is_owned: text(1) == "true", sequence }
     }
 }
 
 /// Returns the key of a table and the sequence that feeds it.
-pub fn key_and_feed(client: &mut SpiClient<'_>, table: Oid) -> Result<(Key, Feed), SpiError> {
+pub fn key_and_feed(table: Oid) -> (Key, Feed) {
     let flake = extension::find(c"flake").ok_or_else(ledger::no_page).or_raise();
-    let key = Key::of(client, table, flake, Purpose::Adopt)?;
-    let feed = Feed::of(client, &key)?;
-    Ok((key, feed))
+    let key = Key::of(table, flake, Purpose::Adopt);
+    let feed = Feed::of(&key);
+    (key, feed)
 }

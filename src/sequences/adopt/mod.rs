@@ -14,16 +14,15 @@ mod schema;
 use flake_core::{Layout, sequence_code};
 use pgrx::PgSqlErrorCode::*;
 use pgrx::prelude::*;
-use pgrx::spi::{SpiClient, SpiError};
 
 use self::exchange::New;
 use self::feed::{Feed, Sequence, key_and_feed};
 use super::registry;
-use crate::error::{Error, OrRaise, altered_type, listed};
+use crate::error::{Error, OrRaise, altered_type};
 use crate::functions::convert_table::key::{Key, NOT_READY, Purpose, lookalikes, unadoptable};
 use crate::functions::convert_table::proof::{check, prove, warn_of};
-use crate::functions::convert_table::statements::run;
 use crate::functions::null_argument;
+use crate::functions::statements::run;
 use crate::layouts::by_name;
 use crate::postgres::call::Text;
 use crate::postgres::encoding::to_utf8_lossy;
@@ -66,23 +65,11 @@ entry_point!(flake_adopt(relation: pg_sys::Oid, layout: Text<'_>), |call| {
 /// Returns the layout of this name, unless its IDs cannot be the numbers of a sequence.
 fn adoptable(name: &[u8]) -> &'static Layout {
     let layout = by_name(name);
-    let refused = |why: String, hint: &str| -> ! {
-        Error::invalid(format!("layout \"{}\" does not fit a sequence", layout.name())).detail(why).hint(hint).raise()
-    };
     if !layout.increases() {
-        refused(
-            "Its IDs do not increase, and applications take the greatest key of a sequence for the newest one."
-                .to_owned(),
-            "Use a layout for which the column \"increasing\" of the view flake_layouts is true.",
-        );
-    }
-    let same = registry::with_code(sequence_code(layout.name()));
-    if same.len() > 1 {
-        let names: Vec<_> = same.iter().map(|layout| layout.name().to_owned()).collect();
-        refused(
-            format!("These layouts of the database have one code: {}.", listed(names.iter(), "others")),
-            "Drop all of them but one.",
-        );
+        Error::invalid(format!("layout \"{}\" does not fit a sequence", layout.name()))
+            .detail("Its IDs do not increase, and applications take the greatest key of a sequence for the newest one.")
+            .hint("Use a layout for which the column \"increasing\" of the view flake_layouts is true.")
+            .raise();
     }
     layout
 }
@@ -118,63 +105,51 @@ fn patience() -> u32 {
 /// Adopts the sequence of a table's key, or one that no column uses. Returns the statement that undoes it, or None if a lock is in the
 /// way.
 fn adopt(relation: pg_sys::Oid, layout: &Layout) -> Option<Vec<u8>> {
-    let act = |client: &mut SpiClient<'_>| {
-        if sequence::parameters(relation).is_some() {
-            return adopt_alone(client, relation, layout);
-        }
-        let (key, _) = adoptable_key(client, relation, layout)?;
-        // If many rows were deleted, it takes long to find the greatest key. No session waits for the lock yet.
-        prove(client, &key, layout, true)?;
-        let suspects = lookalikes(client, &key, layout)?;
-        let table = &key.table;
-        let undo = unless_locked(patience(), || Spi::connect_mut(|client| under_lock(client, relation, table, layout)));
-        if undo.is_some() {
-            warn_of(&to_utf8_lossy(table), &suspects);
-        }
-        undo.transpose()
-    };
-    Spi::connect_mut(act).unwrap_or_else(|error| pgrx::error!("{error}"))
+    if sequence::parameters(relation).is_some() {
+        return adopt_alone(relation, layout);
+    }
+    let (key, _) = adoptable_key(relation, layout);
+    // If many rows were deleted, it takes long to find the greatest key. No session waits for the lock yet.
+    prove(&key, layout, true);
+    let suspects = lookalikes(&key, layout);
+    let undo = unless_locked(patience(), || under_lock(relation, &key.table, layout));
+    if undo.is_some() {
+        warn_of(&to_utf8_lossy(&key.table), &suspects);
+    }
+    undo
 }
 
 /// Locks a table, proves again that its keys are below the next ID, and adopts the sequence of its key.
-fn under_lock(
-    client: &mut SpiClient<'_>,
-    relation: pg_sys::Oid,
-    table: &[u8],
-    layout: &Layout,
-) -> Result<Vec<u8>, SpiError> {
-    run(client, [b"LOCK TABLE ", table, b" IN ACCESS EXCLUSIVE MODE"].concat())?;
-    let (_, feed) = adoptable_key(client, relation, layout)?;
+fn under_lock(relation: pg_sys::Oid, table: &[u8], layout: &Layout) -> Vec<u8> {
+    run([b"LOCK TABLE ", table, b" IN ACCESS EXCLUSIVE MODE"].concat());
+    let (_, feed) = adoptable_key(relation, layout);
     // A session that has used the sequence without the table may still get numbers of it.
     feed.sequence.lock();
-    let (key, feed) = adoptable_key(client, relation, layout)?;
-    prove(client, &key, layout, false)?;
+    let (key, feed) = adoptable_key(relation, layout);
+    prove(&key, layout, false);
     let undo = undo(&key.table, &feed.sequence, key.is_identity);
-    exchange::of_key(client, &key, &feed, &New::Closed(sequence_code(layout.name())))?;
-    Ok(undo)
+    exchange::of_key(&key, &feed, &New::Closed(sequence_code(layout.name())));
+    undo
 }
 
 /// Adopts a sequence that no column uses: an application calls nextval of it. Returns the statement that undoes it, or None if a lock is
 /// in the way.
-fn adopt_alone(client: &mut SpiClient<'_>, oid: pg_sys::Oid, layout: &Layout) -> Result<Option<Vec<u8>>, SpiError> {
-    adoptable_alone(client, oid, layout)?;
+fn adopt_alone(oid: pg_sys::Oid, layout: &Layout) -> Option<Vec<u8>> {
+    adoptable_alone(oid, layout);
     unless_locked(patience(), || {
-        Spi::connect_mut(|client| {
-            Sequence::of(client, oid)?.lock();
-            let old = adoptable_alone(client, oid, layout)?;
-            let undo = undo(&old.name, &old, false);
-            exchange::alone(client, &old, &New::Closed(sequence_code(layout.name())))?;
-            Ok(undo)
-        })
+        Sequence::of(oid).lock();
+        let old = adoptable_alone(oid, layout);
+        let undo = undo(&old.name, &old, false);
+        exchange::alone(&old, &New::Closed(sequence_code(layout.name())));
+        undo
     })
-    .transpose()
 }
 
 /// Returns a sequence that no column uses, if it can be adopted.
-fn adoptable_alone(client: &mut SpiClient<'_>, oid: pg_sys::Oid, layout: &Layout) -> Result<Sequence, SpiError> {
-    let old = Sequence::of(client, oid)?;
+fn adoptable_alone(oid: pg_sys::Oid, layout: &Layout) -> Sequence {
+    let old = Sequence::of(oid);
     require_native(&old, layout);
-    old.require_unused(client, None)?;
+    old.require_unused(None);
     if let Some(table) = sequence::owner(oid) {
         let table = to_utf8_lossy(&relation::quoted_name(table).unwrap_or_default()).into_owned();
         unadoptable(&to_utf8_lossy(&old.name), NOT_READY)
@@ -182,12 +157,12 @@ fn adoptable_alone(client: &mut SpiClient<'_>, oid: pg_sys::Oid, layout: &Layout
             .hint("Name the table instead of the sequence.")
             .raise();
     }
-    Ok(old)
+    old
 }
 
 /// The same, if the sequence can be adopted.
-fn adoptable_key(client: &mut SpiClient<'_>, table: pg_sys::Oid, layout: &Layout) -> Result<(Key, Feed), SpiError> {
-    let (key, feed) = key_and_feed(client, table)?;
+fn adoptable_key(table: pg_sys::Oid, layout: &Layout) -> (Key, Feed) {
+    let (key, feed) = key_and_feed(table);
     let name = to_utf8_lossy(&key.table);
     check(Purpose::Adopt, &name, layout);
     require_native(&feed.sequence, layout);
@@ -198,8 +173,8 @@ fn adoptable_key(client: &mut SpiClient<'_>, table: pg_sys::Oid, layout: &Layout
             .hint(format!("If they may, run ALTER TABLE {name} ALTER COLUMN {column} SET GENERATED BY DEFAULT first."))
             .raise();
     }
-    feed.sequence.require_unused(client, Some(&key))?;
-    Ok((key, feed))
+    feed.sequence.require_unused(Some(&key));
+    (key, feed)
 }
 
 /// Raises an error if a sequence was adopted before, or if it counts by more than the layout has room for.

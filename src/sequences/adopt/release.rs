@@ -5,15 +5,14 @@
 #![allow(unsafe_code, reason = "an entry point")]
 
 use pgrx::prelude::*;
-use pgrx::spi::SpiError;
 
 use super::exchange::{self, New};
 use super::feed::{Sequence, key_and_feed};
 use super::{patience, persistently};
 use crate::error::{Error, OrRaise, Undetailed};
 use crate::functions::convert_table::key::NOT_READY;
-use crate::functions::convert_table::statements::run;
 use crate::functions::null_argument;
+use crate::functions::statements::run;
 use crate::postgres::encoding::to_utf8_lossy;
 use crate::postgres::entry_point::entry_point;
 use crate::postgres::guard::guarded;
@@ -47,35 +46,30 @@ entry_point!(flake_release(relation: pg_sys::Oid, next: i64, as_identity: bool),
 
 /// Releases the sequence of a table's key, or one that no column uses. Returns None if a lock is in the way.
 fn release(relation: pg_sys::Oid, next: Option<i64>, as_identity: bool) -> Option<()> {
-    let act = || {
-        Spi::connect_mut(|client| {
-            if sequence::parameters(relation).is_some() {
-                Sequence::of(client, relation)?.lock();
-                let old = Sequence::of(client, relation)?;
-                let code = code(&old);
-                let next = next.unwrap_or_else(|| above(&old, code));
-                return exchange::alone(client, &old, &New::Open(next));
-            }
-            // The table's name for the lock; what is read under it counts.
-            let (key, _) = key_and_feed(client, relation)?;
-            run(client, [b"LOCK TABLE ", &key.table[..], b" IN ACCESS EXCLUSIVE MODE"].concat())?;
-            key_and_feed(client, relation)?.1.sequence.lock();
-            let (key, feed) = key_and_feed(client, relation)?;
-            let code = code(&feed.sequence);
-            let next = next.unwrap_or_else(|| {
-                let above = above(&feed.sequence, code);
-                let greatest = key.greatest_from(above);
-                greatest
-                    .map_or(Some(above), |greatest| greatest.checked_add(1))
-                    .unwrap_or_else(|| no_room(&feed.sequence).raise())
-            });
-            let new = if as_identity { New::Identity(next) } else { New::Open(next) };
-            exchange::of_key(client, &key, &feed, &new)?;
-            Ok::<_, SpiError>(())
-        })
-        .unwrap_or_else(|error| pgrx::error!("{error}"))
-    };
-    unless_locked(patience(), act)
+    unless_locked(patience(), || {
+        if sequence::parameters(relation).is_some() {
+            Sequence::of(relation).lock();
+            let old = Sequence::of(relation);
+            let code = code(&old);
+            let next = next.unwrap_or_else(|| above(&old, code));
+            return exchange::alone(&old, &New::Open(next));
+        }
+        // The table's name for the lock; what is read under it counts.
+        let (key, _) = key_and_feed(relation);
+        run([b"LOCK TABLE ", &key.table[..], b" IN ACCESS EXCLUSIVE MODE"].concat());
+        key_and_feed(relation).1.sequence.lock();
+        let (key, feed) = key_and_feed(relation);
+        let code = code(&feed.sequence);
+        let next = next.unwrap_or_else(|| {
+            let above = above(&feed.sequence, code);
+            let greatest = key.greatest_from(above);
+            greatest
+                .map_or(Some(above), |greatest| greatest.checked_add(1))
+                .unwrap_or_else(|| no_room(&feed.sequence).raise())
+        });
+        let new = if as_identity { New::Identity(next) } else { New::Open(next) };
+        exchange::of_key(&key, &feed, &new);
+    })
 }
 
 /// Returns the code of the layout by which a sequence was adopted.

@@ -9,13 +9,12 @@
 use pgrx::PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE;
 use pgrx::datum::DatumWithOid;
 use pgrx::prelude::*;
-use pgrx::spi::{SpiClient, SpiError};
 
 use super::own_schema;
 use super::schema::{one_transaction, route_all};
 use crate::error::{Error, listed};
 use crate::functions::check::finding::described;
-use crate::functions::convert_table::statements::{names, qualified, rows, run};
+use crate::functions::statements::{names, rows, run};
 use crate::postgres::encoding::to_utf8_lossy;
 use crate::postgres::entry_point::entry_point;
 use crate::postgres::guard::guarded;
@@ -59,10 +58,10 @@ entry_point!(flake_route(schemas: pg_sys::Datum), |call| {
                 }
                 let path = schemas.and_then(path).unwrap_or_else(|| no_schema().raise());
                 route_all(procedure, None);
-                Spi::connect_mut(|client| set(client, &path)).unwrap_or_else(|error| pgrx::error!("{error}"));
+                set(&path);
                 procedure.commit();
                 wait_for_others(procedure);
-                let dangers = Spi::connect_mut(|client| unset(client, &path)).unwrap_or_else(|error| pgrx::error!("{error}"));
+                let dangers = unset(&path);
                 if !dangers.is_empty() {
                     procedure.commit();
                     unsafe_path(&path, &dangers).raise();
@@ -81,19 +80,16 @@ struct Path {
 
 /// Returns the path that an array of schemas stands for, or None if it has an element that cannot be in it.
 fn path(schemas: DatumWithOid<'_>) -> Option<Path> {
-    let read = |client: &mut SpiClient<'_>| {
-        let arguments = [schemas];
-        let found: Vec<_> = rows(client, SCHEMAS, &arguments)?.into_iter().flatten().flatten().collect();
-        let row = rows(client, DATABASE, &arguments)?.pop().unwrap_or_default();
-        let [Some(database), Some(count)] = &row[..] else { return Ok(None) };
-        let is_whole = !found.is_empty() && found.len().to_string().as_bytes() == &count[..];
-        Ok(is_whole.then(|| Path { database: database.clone(), schemas: found.join(&b", "[..]) }))
-    };
-    Spi::connect_mut(read).unwrap_or_else(|error: SpiError| pgrx::error!("{error}"))
+    let arguments = [schemas];
+    let found: Vec<_> = rows(SCHEMAS, &arguments).into_iter().flatten().flatten().collect();
+    let row = rows(DATABASE, &arguments).pop().unwrap_or_default();
+    let [Some(database), Some(count)] = &row[..] else { return None };
+    let is_whole = !found.is_empty() && found.len().to_string().as_bytes() == &count[..];
+    is_whole.then(|| Path { database: database.clone(), schemas: found.join(&b", "[..]) })
 }
 
 /// Sets the path of the database, and looks at what it does. Raises an error if it is not safe.
-fn set(client: &mut SpiClient<'_>, path: &Path) -> Result<(), SpiError> {
+fn set(path: &Path) {
     let statement = [
         b"ALTER DATABASE ",
         &path.database[..],
@@ -101,12 +97,12 @@ fn set(client: &mut SpiClient<'_>, path: &Path) -> Result<(), SpiError> {
         &path.schemas,
         b", flake_sequences, pg_catalog",
     ];
-    run(client, statement.concat())?;
-    let dangers = faults(client, "=) ANY")?;
+    run(statement.concat());
+    let dangers = faults("=) ANY");
     if !dangers.is_empty() {
         unsafe_path(path, &dangers).raise();
     }
-    let gaps = faults(client, "<>) ALL")?;
+    let gaps = faults("<>) ALL");
     if !gaps.is_empty() {
         warning(
             "the search_path of the database does not reach everything".to_owned(),
@@ -114,20 +110,19 @@ fn set(client: &mut SpiClient<'_>, path: &Path) -> Result<(), SpiError> {
             "Change these, or PostgreSQL's functions of sequences raise errors there once sequences are adopted.",
         );
     }
-    Ok(())
 }
 
 /// Takes the path away again if it is not safe: a transaction that was open meanwhile may have made objects that nobody saw. Returns why.
-fn unset(client: &mut SpiClient<'_>, path: &Path) -> Result<Vec<String>, SpiError> {
-    let dangers = faults(client, "=) ANY")?;
+fn unset(path: &Path) -> Vec<String> {
+    let dangers = faults("=) ANY");
     if !dangers.is_empty() {
-        run(client, [b"ALTER DATABASE ", &path.database[..], b" RESET search_path"].concat())?;
+        run([b"ALTER DATABASE ", &path.database[..], b" RESET search_path"].concat());
     }
-    Ok(dangers)
+    dangers
 }
 
 /// Returns the faults whose kind keeps the path from being set, or the other ones.
-fn faults(client: &mut SpiClient<'_>, are: &str) -> Result<Vec<String>, SpiError> {
+fn faults(are: &str) -> Vec<String> {
     let query = [
         b"SELECT ARRAY[f.fault] FROM ",
         &own_schema()[..],
@@ -135,7 +130,7 @@ fn faults(client: &mut SpiClient<'_>, are: &str) -> Result<Vec<String>, SpiError
         are.as_bytes(),
         b" ('{creator,name,default}'::pg_catalog.text[]) ORDER BY f.kind, f.fault",
     ];
-    Ok(names(qualified(|| rows(client, query.concat(), &[]))?))
+    names(rows(query.concat(), &[]))
 }
 
 fn unsafe_path(path: &Path, dangers: &[String]) -> Error {
@@ -169,7 +164,7 @@ fn wait_for_others(procedure: &Procedure) {
 }
 
 fn sessions() -> Vec<String> {
-    Spi::connect_mut(|client| rows(client, SESSIONS, &[])).map(names).unwrap_or_else(|error| pgrx::error!("{error}"))
+    names(rows(SESSIONS, &[]))
 }
 
 fn no_schema() -> Error {

@@ -8,12 +8,11 @@ use std::str::FromStr;
 
 use pgrx::PgSqlErrorCode::ERRCODE_INVALID_TRANSACTION_TERMINATION;
 use pgrx::prelude::*;
-use pgrx::spi::SpiError;
 
 use super::{adopt, adoptable, own_schema, patience, persistently};
 use crate::error::{Error, OrRaise, altered_type};
-use crate::functions::convert_table::statements::{Texts, qualified, rows, run};
 use crate::functions::null_argument;
+use crate::functions::statements::{Texts, rows, run};
 use crate::postgres::call::Text;
 use crate::postgres::encoding::to_utf8_lossy;
 use crate::postgres::entry_point::entry_point;
@@ -88,7 +87,7 @@ fn candidates(schema: pg_sys::Oid) -> Vec<Candidate> {
           WHERE r.relnamespace OPERATOR(pg_catalog.=) $1 AND c.\"column\" IS NOT NULL ORDER BY c.relation::pg_catalog.oid",
     ]
     .concat();
-    read(&query, Some(schema)).into_iter().filter_map(Candidate::of).collect()
+    rows(query, &[schema.into()]).into_iter().filter_map(Candidate::of).collect()
 }
 
 /// Lets all columns of a schema, or of the database, call their sequences through flake_sequences.nextval, of tables whose owner's
@@ -104,20 +103,12 @@ pub fn route_all(procedure: &Procedure, schema: Option<pg_sys::Oid>) {
             AND pg_catalog.pg_has_role(r.relowner, 'USAGE') ORDER BY u.relation::pg_catalog.oid",
     ]
     .concat();
-    for row in read(&query, schema) {
+    for row in rows(query, &[schema.into()]) {
         let [Some(table), Some(statement)] = &row[..] else { continue };
         persistently(procedure, oid(table).unwrap_or(pg_sys::Oid::INVALID), || {
-            unless_locked(patience(), || {
-                Spi::connect_mut(|client| run(client, statement.clone()))
-                    .unwrap_or_else(|error: SpiError| pgrx::error!("{error}"))
-            })
+            unless_locked(patience(), || run(statement.clone()))
         });
     }
-}
-
-fn read(query: &[u8], schema: Option<pg_sys::Oid>) -> Vec<Texts> {
-    Spi::connect_mut(|client| qualified(|| rows(client, query, &[schema.into()])))
-        .unwrap_or_else(|error| pgrx::error!("{error}"))
 }
 
 pub fn one_transaction(procedure: &str) -> Error {

@@ -28,27 +28,39 @@ pub fn command(text: Vec<u8>) -> CString {
     CString::new(text).unwrap_or_default()
 }
 
-/// Runs a statement with the settings of the caller.
-pub fn run(client: &mut SpiClient<'_>, text: Vec<u8>) -> Result<(), SpiError> {
-    client.update(&command(text), None, &[]).map(drop)
+/// Connects to PostgreSQL's interface for statements. An error of the interface itself, not of a statement, would be a bug.
+pub fn connected<R>(act: impl FnOnce(&mut SpiClient<'_>) -> Result<R, SpiError>) -> R {
+    Spi::connect_mut(act).unwrap_or_else(|error| pgrx::error!("{error}"))
 }
 
-/// Runs a query that returns arrays of text. Returns its rows as bytes in the database's encoding. It sees everything committed so
-/// far.
-pub fn rows(
-    client: &mut SpiClient<'_>,
-    query: impl AsRef<[u8]>,
-    arguments: &[DatumWithOid<'_>],
-) -> Result<Vec<Texts>, SpiError> {
+/// Runs a statement with the settings of the caller.
+pub fn run(text: impl Into<Vec<u8>>) {
+    connected(|client| client.update(&command(text.into()), None, &[]).map(drop));
+}
+
+/// Runs a query that returns arrays of text, with an empty search_path. Returns its rows as bytes in the database's encoding. It sees
+/// everything committed so far.
+pub fn rows(query: impl AsRef<[u8]>, arguments: &[DatumWithOid<'_>]) -> Vec<Texts> {
     let bytes = b"SELECT ARRAY(SELECT pg_catalog.convert_to(u.v, pg_catalog.getdatabaseencoding())
                                FROM pg_catalog.unnest(q.v) WITH ORDINALITY u(v, n) ORDER BY u.n) FROM (";
-    let rows = client.update(&command([bytes, query.as_ref(), b") q(v)"].concat()), None, arguments)?;
-    let mut all = Vec::new();
-    for row in rows {
-        let texts = row.get::<Array<'_, &[u8]>>(1)?;
-        push(&mut all, texts.iter().flat_map(Array::iter).map(|text| text.map(copied)).collect());
-    }
-    Ok(all)
+    let query = command([bytes, query.as_ref(), b") q(v)"].concat());
+    let read = |client: &mut SpiClient<'_>| {
+        let mut all = Vec::new();
+        for row in client.update(&query, None, arguments)? {
+            let texts = row.get::<Array<'_, &[u8]>>(1)?;
+            push(&mut all, texts.iter().flat_map(Array::iter).map(|text| text.map(copied)).collect());
+        }
+        Ok(all)
+    };
+    qualified(|| connected(read))
+}
+
+/// Runs a query that returns texts. It assigns no transaction ID, so it also runs on a standby, and sees what its caller's snapshot sees.
+pub fn texts(query: &str) -> Vec<String> {
+    Spi::connect(|client| {
+        client.select(query, None, &[])?.filter_map(|row| row.get(1).transpose()).collect::<Result<_, SpiError>>()
+    })
+    .unwrap_or_else(|error| pgrx::error!("{error}"))
 }
 
 /// Copies a text of the catalog.
