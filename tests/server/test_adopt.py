@@ -143,6 +143,13 @@ def test_arguments_are_not_null(db):
         assert state(db, f"CALL {call}") == "22004"
 
 
+@pytest.mark.parametrize("kind", ["temporary", "index", "serial"])
+def test_what_cannot_be_released_is_not_called_adopted(db, kind):
+    db.execute(REFUSED[kind][0] if kind in REFUSED else "CREATE TABLE orders (id bigserial PRIMARY KEY)")
+    error = pytest.raises(psycopg.Error, db.execute, "CALL flake_release('orders')").value
+    assert error.diag.message_primary.startswith("cannot release ") and "flake_adopt" not in str(error)
+
+
 # Sessions, locks and transactions.
 
 

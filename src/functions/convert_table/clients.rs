@@ -1,6 +1,6 @@
 //! Clients that give keys themselves: a conversion lets them choose keys, and a default does not reach those that ask a sequence.
 
-use super::key::{Key, NOT_READY, unconvertible};
+use super::key::{Key, NOT_READY, Purpose};
 use crate::functions::statements::{names, rows};
 use crate::postgres::encoding::to_utf8_lossy;
 use crate::postgres::report::warning;
@@ -47,7 +47,8 @@ pub fn require_choosable(key: &Key) {
     let (table, column) = (to_utf8_lossy(&key.table), to_utf8_lossy(&key.column));
     let grant =
         if columns.is_empty() { "no INSERT".to_owned() } else { format!("GRANT INSERT ({columns}) ON {table} TO …") };
-    unconvertible(&table, NOT_READY)
+    Purpose::Convert
+        .refuse(&table, NOT_READY)
         .detail(format!(
             "Its key {column} is GENERATED ALWAYS. With a default instead, clients could choose keys, even in the far future."
         ))

@@ -268,6 +268,7 @@ fn refuse_kind(purpose: Purpose, table: &str, is: &str) -> ! {
     let acts = match purpose {
         Purpose::Convert => "converts",
         Purpose::Adopt => "adopts the keys of",
+        Purpose::Release => "releases the keys of",
     };
     let hint = format!("{} {acts} tables, and all partitions with the table that they belong to.", purpose.function());
     purpose.refuse(table, ERRCODE_WRONG_OBJECT_TYPE).detail(is).hint(hint).raise()
@@ -299,36 +300,30 @@ fn unread() -> ! {
     pgrx::error!("could not read the catalog")
 }
 
-/// The reason why a key is read.
+/// The reason why a key or a sequence is read.
 #[derive(Clone, Copy)]
 pub enum Purpose {
     Convert,
     Adopt,
+    Release,
 }
 
 impl Purpose {
-    /// Returns the error of a table with which it cannot be done.
-    pub fn refuse(self, table: &str, sqlstate: PgSqlErrorCode) -> Undetailed {
-        match self {
-            Self::Convert => unconvertible(table, sqlstate),
-            Self::Adopt => unadoptable(table, sqlstate),
-        }
+    /// Returns the error of a table or a sequence with which it cannot be done.
+    pub fn refuse(self, relation: &str, sqlstate: PgSqlErrorCode) -> Undetailed {
+        let message = match self {
+            Self::Convert => format!("cannot convert table {relation}"),
+            Self::Adopt => format!("cannot adopt {relation}"),
+            Self::Release => format!("cannot release {relation}"),
+        };
+        Error::of(sqlstate, message)
     }
 
     pub const fn function(self) -> &'static str {
         match self {
             Self::Convert => "flake_convert",
             Self::Adopt => "flake_adopt",
+            Self::Release => "flake_release",
         }
     }
-}
-
-/// Returns the error of a table or a sequence that cannot be adopted.
-pub fn unadoptable(relation: &str, sqlstate: PgSqlErrorCode) -> Undetailed {
-    Error::of(sqlstate, format!("cannot adopt {relation}"))
-}
-
-/// Returns the error of a table that cannot be converted.
-pub fn unconvertible(table: &str, sqlstate: PgSqlErrorCode) -> Undetailed {
-    Error::of(sqlstate, format!("cannot convert table {table}"))
 }

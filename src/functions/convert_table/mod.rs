@@ -15,7 +15,7 @@ use pgrx::prelude::*;
 use pgrx::spi::quote_literal;
 
 use self::clients::{require_choosable, warn_of_sequences};
-use self::key::{Key, NOT_READY, Purpose, lookalikes, unconvertible};
+use self::key::{Key, NOT_READY, Purpose, lookalikes};
 use self::proof::{check, prove, warn_of, warn_of_times};
 use self::switch::switch;
 use super::null_argument;
@@ -81,7 +81,8 @@ fn convert(call: Call, table: pg_sys::Oid, layout: &[u8], force: bool) -> pg_sys
 /// Raises an error if a wait for the table's lock has no limit.
 fn require_timeout(table: &str) {
     if lock_timeout() == 0 {
-        unconvertible(table, NOT_READY)
+        Purpose::Convert
+            .refuse(table, NOT_READY)
             .detail(
                 "While flake_convert waits for its lock, every other use of the table waits too, and lock_timeout \
                  is 0, which sets no limit.",

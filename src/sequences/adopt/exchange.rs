@@ -71,7 +71,7 @@ pub fn of_key(key: &Key, feed: &Feed, new: &New) {
         run([&column[..], &call.concat()].concat());
     }
     let made = finish(old, new);
-    let (_, fed) = key_and_feed(key.oid);
+    let (_, fed) = key_and_feed(key.oid, key.purpose);
     if fed.sequence.oid != made || fed.is_owned != (feed.is_owned || matches!(new, New::Identity(_))) {
         led_elsewhere(old).raise();
     }

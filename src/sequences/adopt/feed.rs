@@ -7,7 +7,7 @@ use pgrx::PgSqlErrorCode::ERRCODE_INSUFFICIENT_PRIVILEGE;
 use pgrx::pg_sys::Oid;
 
 use crate::error::{Error, OrRaise, listed};
-use crate::functions::convert_table::key::{Key, MEMBERS, NOT_READY, Purpose, unadoptable};
+use crate::functions::convert_table::key::{Key, MEMBERS, NOT_READY, Purpose};
 use crate::functions::statements::{Texts, names, rows};
 use crate::ledger;
 use crate::postgres::encoding::{shortened, to_utf8_lossy};
@@ -124,13 +124,15 @@ impl Sequence {
             Some(place),
         ) = (found.first().map(|row| &row[..]), sequence::parameters(oid), Place::of(oid))
         else {
-            unadoptable(&format!("with OID {}", oid.to_u32()), NOT_READY)
+            Purpose::Adopt
+                .refuse(&format!("with OID {}", oid.to_u32()), NOT_READY)
                 .detail("There is no sequence of this OID.")
                 .hint("Name a table, or a sequence that no column owns.")
                 .raise()
         };
         if is_temporary == b"true" {
-            unadoptable(&to_utf8_lossy(name), NOT_READY)
+            Purpose::Adopt
+                .refuse(&to_utf8_lossy(name), NOT_READY)
                 .detail("The sequence is temporary.")
                 .hint("Temporary tables need no adopted sequences: their rows end with the session.")
                 .raise();
@@ -173,7 +175,8 @@ impl Sequence {
         let dependents = names(rows(format!("{MEMBERS}{DEPENDENTS}"), &arguments));
         if !dependents.is_empty() {
             let name = to_utf8_lossy(&self.name);
-            unadoptable(&name, NOT_READY)
+            Purpose::Adopt
+                .refuse(&name, NOT_READY)
                 .detail(format!(
                     "These objects are bound to the sequence, or to PostgreSQL's nextval() of it: {}.",
                     listed(dependents.iter(), "others")
@@ -198,7 +201,8 @@ impl Feed {
         let table = to_utf8_lossy(&key.table).into_owned();
         let found = rows(FEEDS, &[key.oid.into(), i32::from(key.number).into()]);
         let [feed] = &found[..] else {
-            unadoptable(&table, NOT_READY)
+            key.purpose
+                .refuse(&table, NOT_READY)
                 .detail(format!(
                     "Its key {} gets its numbers from {} sequences.",
                     to_utf8_lossy(&key.column),
@@ -215,7 +219,8 @@ impl Feed {
         let call = format!("nextval('{printed}'::regclass)");
         let default = key.default.as_ref().map(|default| to_utf8_lossy(default));
         if let Some(default) = default.filter(|default| default.trim_start_matches("flake_sequences.") != call) {
-            unadoptable(&table, NOT_READY)
+            key.purpose
+                .refuse(&table, NOT_READY)
                 .detail(format!("The default of its key is an expression: {}.", shortened(default.as_bytes(), 200)))
                 .hint("Change the default to nextval of the sequence alone, or use flake_next in the expression.")
                 .raise();
@@ -225,9 +230,9 @@ impl Feed {
 }
 
 /// Returns the key of a table and the sequence that feeds it.
-pub fn key_and_feed(table: Oid) -> (Key, Feed) {
+pub fn key_and_feed(table: Oid, purpose: Purpose) -> (Key, Feed) {
     let flake = extension::find(c"flake").ok_or_else(ledger::no_page).or_raise();
-    let key = Key::of(table, flake, Purpose::Adopt);
+    let key = Key::of(table, flake, purpose);
     let feed = Feed::of(&key);
     (key, feed)
 }

@@ -10,7 +10,7 @@ use super::exchange::{self, New};
 use super::feed::{Sequence, key_and_feed};
 use super::{patience, persistently};
 use crate::error::{Error, OrRaise, Undetailed};
-use crate::functions::convert_table::key::NOT_READY;
+use crate::functions::convert_table::key::{NOT_READY, Purpose};
 use crate::functions::null_argument;
 use crate::functions::statements::run;
 use crate::postgres::encoding::to_utf8_lossy;
@@ -55,10 +55,10 @@ fn release(relation: pg_sys::Oid, next: Option<i64>, as_identity: bool) -> Optio
             return exchange::alone(&old, &New::Open(next));
         }
         // The table's name for the lock; what is read under it counts.
-        let (key, _) = key_and_feed(relation);
+        let (key, _) = key_and_feed(relation, Purpose::Release);
         run([b"LOCK TABLE ", &key.table[..], b" IN ACCESS EXCLUSIVE MODE"].concat());
-        key_and_feed(relation).1.sequence.lock();
-        let (key, feed) = key_and_feed(relation);
+        key_and_feed(relation, Purpose::Release).1.sequence.lock();
+        let (key, feed) = key_and_feed(relation, Purpose::Release);
         let code = code(&feed.sequence);
         let next = next.unwrap_or_else(|| {
             let above = above(&feed.sequence, code);
@@ -100,5 +100,5 @@ fn no_room(sequence: &Sequence) -> Error {
 }
 
 fn unreleasable(sequence: &Sequence) -> Undetailed {
-    Error::of(NOT_READY, format!("cannot release {}", to_utf8_lossy(&sequence.name)))
+    Purpose::Release.refuse(&to_utf8_lossy(&sequence.name), NOT_READY)
 }
