@@ -38,8 +38,8 @@ pub fn run(text: impl Into<Vec<u8>>) {
     connected(|client| client.update(&command(text.into()), None, &[]).map(drop));
 }
 
-/// Runs a query that returns arrays of text, with an empty search_path. Returns its rows as bytes in the database's encoding. It sees
-/// everything committed so far.
+/// Runs a query that returns arrays of text. Returns its rows as bytes in the database's encoding. It sees everything committed so far. The
+/// search_path is empty, so names in the query can only be PostgreSQL's own.
 pub fn rows(query: impl AsRef<[u8]>, arguments: &[DatumWithOid<'_>]) -> Vec<Texts> {
     let bytes = b"SELECT ARRAY(SELECT pg_catalog.convert_to(u.v, pg_catalog.getdatabaseencoding())
                                FROM pg_catalog.unnest(q.v) WITH ORDINALITY u(v, n) ORDER BY u.n) FROM (";

@@ -7,18 +7,16 @@ use crate::postgres::report::warning;
 
 /// The columns of table $1 that a client can give, other than the key $2.
 const OTHERS: &str = "
-    SELECT ARRAY[pg_catalog.string_agg(pg_catalog.quote_ident(attname), ', ' ORDER BY attnum)] FROM pg_catalog.pg_attribute
-    WHERE attrelid OPERATOR(pg_catalog.=) $1 AND attnum OPERATOR(pg_catalog.>) 0 AND attnum OPERATOR(pg_catalog.<>) $2
-      AND NOT attisdropped AND attgenerated OPERATOR(pg_catalog.=) ''::\"char\"";
+    SELECT ARRAY[string_agg(quote_ident(attname), ', ' ORDER BY attnum)] FROM pg_attribute
+    WHERE attrelid = $1 AND attnum > 0 AND attnum <> $2 AND NOT attisdropped AND attgenerated = ''::\"char\"";
 
 /// The sequences that programs use for the key ($1, $2), by their names.
 const SEQUENCES: &str = "
-    SELECT ARRAY[s.oid::pg_catalog.regclass::pg_catalog.text] FROM pg_catalog.pg_class t
-    JOIN pg_catalog.pg_attribute k ON k.attrelid OPERATOR(pg_catalog.=) t.oid AND k.attnum OPERATOR(pg_catalog.=) $2
-    JOIN pg_catalog.pg_class s ON s.relnamespace OPERATOR(pg_catalog.=) t.relnamespace AND s.relkind OPERATOR(pg_catalog.=) 'S'
-      AND s.relname OPERATOR(pg_catalog.=) ANY (ARRAY[pg_catalog.concat(t.relname, '_seq'),
-          pg_catalog.concat(t.relname, '_', k.attname, '_seq')]::pg_catalog.name[])
-    WHERE t.oid OPERATOR(pg_catalog.=) $1";
+    SELECT ARRAY[s.oid::regclass::text] FROM pg_class t
+    JOIN pg_attribute k ON k.attrelid = t.oid AND k.attnum = $2
+    JOIN pg_class s ON s.relnamespace = t.relnamespace AND s.relkind = 'S'
+      AND s.relname = ANY (ARRAY[concat(t.relname, '_seq'), concat(t.relname, '_', k.attname, '_seq')]::name[])
+    WHERE t.oid = $1";
 
 /// Warns if the key has no default, but a sequence of its name: programs such as SQLAlchemy and Hibernate ask it for each key.
 pub fn warn_of_sequences(key: &Key) {

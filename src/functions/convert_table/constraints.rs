@@ -13,27 +13,22 @@ use crate::postgres::role::act_as;
 /// inserting role.
 const CHECKS: &str = "
     , domains(oid) AS (
-        SELECT atttypid FROM pg_catalog.pg_attribute WHERE attrelid OPERATOR(pg_catalog.=) $1 AND attnum OPERATOR(pg_catalog.=) $2
-        UNION SELECT t.typbasetype FROM domains JOIN pg_catalog.pg_type t ON t.oid OPERATOR(pg_catalog.=) domains.oid
-        WHERE t.typbasetype OPERATOR(pg_catalog.<>) 0::pg_catalog.oid
+        SELECT atttypid FROM pg_attribute WHERE attrelid = $1 AND attnum = $2
+        UNION SELECT t.typbasetype FROM domains JOIN pg_type t ON t.oid = domains.oid
+        WHERE t.typbasetype <> 0::oid
     )
-    SELECT DISTINCT ARRAY[c.conname::pg_catalog.text, pg_catalog.pg_get_expr(c.conbin, c.conrelid), n.name, n.owner::pg_catalog.text]
-    FROM pg_catalog.pg_constraint c JOIN (
-        SELECT 'pg_catalog.pg_class'::pg_catalog.regclass, m.oid, ARRAY[m.attnum], pg_catalog.quote_ident(a.attname), r.relowner
-        FROM members m JOIN pg_catalog.pg_class r ON r.oid OPERATOR(pg_catalog.=) m.oid
-        JOIN pg_catalog.pg_attribute a ON a.attrelid OPERATOR(pg_catalog.=) m.oid AND a.attnum OPERATOR(pg_catalog.=) m.attnum
-        UNION ALL SELECT 'pg_catalog.pg_type'::pg_catalog.regclass, d.oid, NULL, 'value', t.typowner
-        FROM domains d JOIN pg_catalog.pg_type t ON t.oid OPERATOR(pg_catalog.=) d.oid
-    ) n(kind, oid, columns, name, owner)
-      ON CASE WHEN n.columns IS NULL THEN c.contypid OPERATOR(pg_catalog.=) n.oid
-              ELSE c.conrelid OPERATOR(pg_catalog.=) n.oid AND c.conkey OPERATOR(pg_catalog.=) n.columns END
-    WHERE c.contype OPERATOR(pg_catalog.=) 'c'
-      AND (pg_catalog.to_jsonb(c) OPERATOR(pg_catalog.->>) 'conenforced') IS DISTINCT FROM 'false'
-      AND NOT EXISTS (
-        SELECT FROM pg_catalog.pg_depend u WHERE u.classid OPERATOR(pg_catalog.=) 'pg_catalog.pg_constraint'::pg_catalog.regclass
-          AND u.objid OPERATOR(pg_catalog.=) c.oid AND u.deptype OPERATOR(pg_catalog.=) 'n'
-          AND u.refclassid OPERATOR(pg_catalog.=) ANY (ARRAY['pg_catalog.pg_proc'::pg_catalog.regclass::pg_catalog.oid,
-              'pg_catalog.pg_operator'::pg_catalog.regclass, 'pg_catalog.pg_type'::pg_catalog.regclass]))";
+    SELECT DISTINCT ARRAY[c.conname::text, pg_get_expr(c.conbin, c.conrelid), n.name, n.owner::text]
+    FROM pg_constraint c JOIN (
+        SELECT 'pg_class'::regclass, m.oid, ARRAY[m.attnum], quote_ident(a.attname), r.relowner
+        FROM members m JOIN pg_class r ON r.oid = m.oid
+        JOIN pg_attribute a ON a.attrelid = m.oid AND a.attnum = m.attnum
+        UNION ALL SELECT 'pg_type'::regclass, d.oid, NULL, 'value', t.typowner
+        FROM domains d JOIN pg_type t ON t.oid = d.oid
+    ) n(kind, oid, columns, name, owner) ON CASE WHEN n.columns IS NULL THEN c.contypid = n.oid
+              ELSE c.conrelid = n.oid AND c.conkey = n.columns END
+    WHERE c.contype = 'c' AND (to_jsonb(c) ->> 'conenforced') IS DISTINCT FROM 'false' AND NOT EXISTS (
+        SELECT FROM pg_depend u WHERE u.classid = 'pg_constraint'::regclass AND u.objid = c.oid AND u.deptype = 'n'
+          AND u.refclassid = ANY (ARRAY['pg_proc'::regclass::oid, 'pg_operator'::regclass, 'pg_type'::regclass]))";
 
 /// How many bytes of an expression an error shows.
 const LONGEST_SHOWN: usize = 1000;

@@ -19,83 +19,74 @@ const WIDEN: &str = "First widen the key and all columns that refer to it, for e
 pub const MEMBERS: &str = "
     WITH RECURSIVE below(oid) AS (
         SELECT $1
-        UNION SELECT i.inhrelid FROM pg_catalog.pg_inherits i JOIN below ON i.inhparent OPERATOR(pg_catalog.=) below.oid
+        UNION SELECT i.inhrelid FROM pg_inherits i JOIN below ON i.inhparent = below.oid
     ), members AS (
-        SELECT c.oid, c.relkind, a.attnum, pg_catalog.pg_get_expr(d.adbin, d.adrelid) AS expression
-        FROM below JOIN pg_catalog.pg_class c ON c.oid OPERATOR(pg_catalog.=) below.oid
-        JOIN pg_catalog.pg_attribute k ON k.attrelid OPERATOR(pg_catalog.=) $1 AND k.attnum OPERATOR(pg_catalog.=) $2
-        JOIN pg_catalog.pg_attribute a ON a.attrelid OPERATOR(pg_catalog.=) c.oid AND a.attname OPERATOR(pg_catalog.=) k.attname
-        LEFT JOIN pg_catalog.pg_attrdef d ON d.adrelid OPERATOR(pg_catalog.=) c.oid AND d.adnum OPERATOR(pg_catalog.=) a.attnum
+        SELECT c.oid, c.relkind, a.attnum, pg_get_expr(d.adbin, d.adrelid) AS expression
+        FROM below JOIN pg_class c ON c.oid = below.oid
+        JOIN pg_attribute k ON k.attrelid = $1 AND k.attnum = $2
+        JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = k.attname
+        LEFT JOIN pg_attrdef d ON d.adrelid = c.oid AND d.adnum = a.attnum
     )";
 
 /// Table $1.
 const TABLE: &str = "
-    SELECT ARRAY[c.oid::pg_catalog.regclass::pg_catalog.text, c.relkind::pg_catalog.text, c.relpersistence::pg_catalog.text,
-                 c.relispartition::pg_catalog.text, pg_catalog.pg_has_role(c.relowner, 'USAGE')::pg_catalog.text]
-    FROM pg_catalog.pg_class c WHERE c.oid OPERATOR(pg_catalog.=) $1";
+    SELECT ARRAY[c.oid::regclass::text, c.relkind::text, c.relpersistence::text,
+                 c.relispartition::text, pg_has_role(c.relowner, 'USAGE')::text]
+    FROM pg_class c WHERE c.oid = $1";
 
 /// The columns of the primary key of table $1, and whether the default calls a function of extension $2.
 const KEY: &str = "
-    SELECT ARRAY[pg_catalog.quote_ident(a.attname), a.attnum::pg_catalog.text, a.atttypid::pg_catalog.text,
-                 pg_catalog.format_type(a.atttypid, NULL), a.attidentity::pg_catalog.text, pg_catalog.pg_get_expr(d.adbin, d.adrelid),
+    SELECT ARRAY[quote_ident(a.attname), a.attnum::text, a.atttypid::text,
+                 format_type(a.atttypid, NULL), a.attidentity::text, pg_get_expr(d.adbin, d.adrelid),
            EXISTS (
-               SELECT FROM pg_catalog.pg_depend u JOIN pg_catalog.pg_depend e
-                 ON e.classid OPERATOR(pg_catalog.=) u.refclassid AND e.objid OPERATOR(pg_catalog.=) u.refobjid
-               WHERE u.classid OPERATOR(pg_catalog.=) 'pg_catalog.pg_attrdef'::pg_catalog.regclass
-                 AND u.objid OPERATOR(pg_catalog.=) d.oid
-                 AND u.refclassid OPERATOR(pg_catalog.=) 'pg_catalog.pg_proc'::pg_catalog.regclass
-                 AND e.refclassid OPERATOR(pg_catalog.=) 'pg_catalog.pg_extension'::pg_catalog.regclass
-                 AND e.refobjid OPERATOR(pg_catalog.=) $2)::pg_catalog.text]
-    FROM pg_catalog.pg_constraint k JOIN pg_catalog.pg_attribute a
-      ON a.attrelid OPERATOR(pg_catalog.=) k.conrelid AND a.attnum OPERATOR(pg_catalog.=) ANY (k.conkey)
-    LEFT JOIN pg_catalog.pg_attrdef d ON d.adrelid OPERATOR(pg_catalog.=) a.attrelid AND d.adnum OPERATOR(pg_catalog.=) a.attnum
-    WHERE k.conrelid OPERATOR(pg_catalog.=) $1 AND k.contype OPERATOR(pg_catalog.=) 'p'";
+               SELECT FROM pg_depend u JOIN pg_depend e ON e.classid = u.refclassid AND e.objid = u.refobjid
+               WHERE u.classid = 'pg_attrdef'::regclass AND u.objid = d.oid AND u.refclassid = 'pg_proc'::regclass
+                 AND e.refclassid = 'pg_extension'::regclass
+                 AND e.refobjid = $2)::text]
+    FROM pg_constraint k JOIN pg_attribute a ON a.attrelid = k.conrelid AND a.attnum = ANY (k.conkey)
+    LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
+    WHERE k.conrelid = $1 AND k.contype = 'p'";
 
 /// The columns that refer to the key, or to a column that does, with their types.
 const REFERENCES: &str = "
     WITH RECURSIVE referring(relation, number) AS (
         SELECT $1, $2
         UNION SELECT f.conrelid, f.conkey[n] FROM referring r
-        JOIN pg_catalog.pg_constraint f ON f.confrelid OPERATOR(pg_catalog.=) r.relation
-          AND f.contype OPERATOR(pg_catalog.=) 'f' AND f.conparentid OPERATOR(pg_catalog.=) 0::pg_catalog.oid
-        CROSS JOIN pg_catalog.generate_subscripts(f.confkey, 1) n
-        WHERE f.confkey[n] OPERATOR(pg_catalog.=) r.number
+        JOIN pg_constraint f ON f.confrelid = r.relation AND f.contype = 'f' AND f.conparentid = 0::oid
+        CROSS JOIN generate_subscripts(f.confkey, 1) n
+        WHERE f.confkey[n] = r.number
     )
-    SELECT ARRAY[pg_catalog.concat(a.attrelid::pg_catalog.regclass, '.', pg_catalog.quote_ident(a.attname)), a.atttypid::pg_catalog.text]
-    FROM referring r JOIN pg_catalog.pg_attribute a ON a.attrelid OPERATOR(pg_catalog.=) r.relation AND a.attnum OPERATOR(pg_catalog.=) r.number";
+    SELECT ARRAY[concat(a.attrelid::regclass, '.', quote_ident(a.attname)), a.atttypid::text]
+    FROM referring r JOIN pg_attribute a ON a.attrelid = r.relation AND a.attnum = r.number";
 
 /// Columns in the table's schema that look by their name as if they referred to the key, without a foreign key, with their types.
 /// They belong to the caller. An array has a plural.
 const LOOKALIKES: &str = "
-    SELECT ARRAY[pg_catalog.concat(a.attrelid::pg_catalog.regclass, '.', pg_catalog.quote_ident(a.attname)), a.atttypid::pg_catalog.text,
-                 a.atttypmod::pg_catalog.text]
-    FROM pg_catalog.pg_class t JOIN pg_catalog.pg_attribute k ON k.attrelid OPERATOR(pg_catalog.=) t.oid AND k.attnum OPERATOR(pg_catalog.=) $2
-    JOIN pg_catalog.pg_attribute a
-      ON pg_catalog.regexp_replace(pg_catalog.lower(pg_catalog.replace(a.attname, '_', '')), 's$', '') OPERATOR(pg_catalog.=) ANY (ARRAY[
-        pg_catalog.lower(pg_catalog.replace(pg_catalog.concat(t.relname, k.attname), '_', '')),
-        pg_catalog.lower(pg_catalog.replace(pg_catalog.concat(pg_catalog.regexp_replace(t.relname, 's$', ''), k.attname), '_', ''))])
-    JOIN pg_catalog.pg_class c ON c.oid OPERATOR(pg_catalog.=) a.attrelid AND c.relkind OPERATOR(pg_catalog.=) ANY (ARRAY['r', 'p'])
-    WHERE t.oid OPERATOR(pg_catalog.=) $1 AND a.attnum OPERATOR(pg_catalog.>) 0 AND NOT a.attisdropped
-      AND pg_catalog.pg_has_role(c.relowner, 'USAGE') AND NOT c.relispartition
-      AND c.relnamespace OPERATOR(pg_catalog.=) t.relnamespace AND NOT EXISTS (
-        SELECT FROM pg_catalog.pg_constraint f WHERE f.conrelid OPERATOR(pg_catalog.=) a.attrelid
-          AND f.contype OPERATOR(pg_catalog.=) 'f' AND a.attnum OPERATOR(pg_catalog.=) ANY (f.conkey))";
+    SELECT ARRAY[concat(a.attrelid::regclass, '.', quote_ident(a.attname)), a.atttypid::text, a.atttypmod::text]
+    FROM pg_class t JOIN pg_attribute k ON k.attrelid = t.oid AND k.attnum = $2
+    JOIN pg_attribute a ON regexp_replace(lower(replace(a.attname, '_', '')), 's$', '') = ANY (ARRAY[
+        lower(replace(concat(t.relname, k.attname), '_', '')),
+        lower(replace(concat(regexp_replace(t.relname, 's$', ''), k.attname), '_', ''))])
+    JOIN pg_class c ON c.oid = a.attrelid AND c.relkind = ANY (ARRAY['r', 'p'])
+    WHERE t.oid = $1 AND a.attnum > 0 AND NOT a.attisdropped AND pg_has_role(c.relowner, 'USAGE') AND NOT c.relispartition
+      AND c.relnamespace = t.relnamespace AND NOT EXISTS (
+        SELECT FROM pg_constraint f WHERE f.conrelid = a.attrelid AND f.contype = 'f' AND a.attnum = ANY (f.conkey))";
 
 /// The tables with rows, their columns of the key, and in each an index that finds the greatest key by operators of family $3. Children
 /// of other sessions' temporary schemas are left out, as in a query.
 const INDEXES: &str = "
-    SELECT ARRAY[m.oid::pg_catalog.regclass::pg_catalog.text, m.oid::pg_catalog.text, m.attnum::pg_catalog.text, (
-        SELECT i.indexrelid::pg_catalog.text FROM pg_catalog.pg_index i
-        JOIN pg_catalog.pg_opclass o ON o.oid OPERATOR(pg_catalog.=) i.indclass[0]
-        WHERE i.indrelid OPERATOR(pg_catalog.=) m.oid AND i.indkey[0] OPERATOR(pg_catalog.=) m.attnum AND i.indisvalid
-          AND i.indpred IS NULL AND o.opcfamily OPERATOR(pg_catalog.=) $3 LIMIT 1)]
-    FROM members m JOIN pg_catalog.pg_class c ON c.oid OPERATOR(pg_catalog.=) m.oid
-    WHERE m.relkind OPERATOR(pg_catalog.<>) 'p' AND NOT pg_catalog.pg_is_other_temp_schema(c.relnamespace)";
+    SELECT ARRAY[m.oid::regclass::text, m.oid::text, m.attnum::text, (
+        SELECT i.indexrelid::text FROM pg_index i
+        JOIN pg_opclass o ON o.oid = i.indclass[0]
+        WHERE i.indrelid = m.oid AND i.indkey[0] = m.attnum AND i.indisvalid
+          AND i.indpred IS NULL AND o.opcfamily = $3 LIMIT 1)]
+    FROM members m JOIN pg_class c ON c.oid = m.oid
+    WHERE m.relkind <> 'p' AND NOT pg_is_other_temp_schema(c.relnamespace)";
 
 /// The tables whose default could not be restored by an ALTER TABLE of their parent.
 const WITH_OTHER_DEFAULT: &str = "
-    SELECT ARRAY[m.oid::pg_catalog.regclass::pg_catalog.text] FROM members m, members t
-    WHERE t.oid OPERATOR(pg_catalog.=) $1 AND m.expression IS DISTINCT FROM t.expression";
+    SELECT ARRAY[m.oid::regclass::text] FROM members m, members t
+    WHERE t.oid = $1 AND m.expression IS DISTINCT FROM t.expression";
 
 /// A key that can be converted. Its names are qualified and in the database's encoding, because they become part of statements.
 pub struct Key {

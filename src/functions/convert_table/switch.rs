@@ -9,28 +9,25 @@ use crate::postgres::sequence_page;
 
 /// The sequence of the identity column ($1, $2), and the beginning of a clause with its options.
 const SEQUENCE: &str = "
-    SELECT ARRAY[s.seqrelid::pg_catalog.oid::pg_catalog.text,
-        pg_catalog.concat('GENERATED ', CASE a.attidentity WHEN 'a' THEN 'ALWAYS' ELSE 'BY DEFAULT' END, ' AS IDENTITY (SEQUENCE NAME ',
-            s.seqrelid::pg_catalog.regclass, ' START WITH ', s.seqstart, ' INCREMENT BY ', s.seqincrement, ' MINVALUE ', s.seqmin,
+    SELECT ARRAY[s.seqrelid::oid::text,
+        concat('GENERATED ', CASE a.attidentity WHEN 'a' THEN 'ALWAYS' ELSE 'BY DEFAULT' END, ' AS IDENTITY (SEQUENCE NAME ',
+            s.seqrelid::regclass, ' START WITH ', s.seqstart, ' INCREMENT BY ', s.seqincrement, ' MINVALUE ', s.seqmin,
             ' MAXVALUE ', s.seqmax, ' CACHE ', s.seqcache, CASE WHEN s.seqcycle THEN ' CYCLE' ELSE ' NO CYCLE' END, ' RESTART WITH ')]
-    FROM pg_catalog.pg_attribute a
-    JOIN pg_catalog.pg_depend d ON d.refobjid OPERATOR(pg_catalog.=) a.attrelid
-      AND d.refobjsubid OPERATOR(pg_catalog.=) a.attnum::pg_catalog.int4 AND d.deptype OPERATOR(pg_catalog.=) 'i'
-      AND d.refclassid OPERATOR(pg_catalog.=) 'pg_catalog.pg_class'::pg_catalog.regclass
-      AND d.classid OPERATOR(pg_catalog.=) 'pg_catalog.pg_class'::pg_catalog.regclass
-    JOIN pg_catalog.pg_sequence s ON s.seqrelid OPERATOR(pg_catalog.=) d.objid
-    WHERE a.attrelid OPERATOR(pg_catalog.=) $1 AND a.attnum OPERATOR(pg_catalog.=) $2";
+    FROM pg_attribute a
+    JOIN pg_depend d ON d.refobjid = a.attrelid AND d.refobjsubid = a.attnum::int4 AND d.deptype = 'i'
+      AND d.refclassid = 'pg_class'::regclass
+      AND d.classid = 'pg_class'::regclass
+    JOIN pg_sequence s ON s.seqrelid = d.objid
+    WHERE a.attrelid = $1 AND a.attnum = $2";
 
 /// The next number of sequence $1 after the last value $2, which was handed out or not ($3), and the end of the clause. A sequence that
 /// has ended repeats its last number.
 const NEXT: &str = "
-    SELECT ARRAY[pg_catalog.concat(CASE
-        WHEN NOT q.is_called THEN q.last_value
-        WHEN n.next OPERATOR(pg_catalog.>=) s.seqmin AND n.next OPERATOR(pg_catalog.<=) s.seqmax THEN n.next
+    SELECT ARRAY[concat(CASE WHEN NOT q.is_called THEN q.last_value WHEN n.next >= s.seqmin AND n.next <= s.seqmax THEN n.next
         WHEN NOT s.seqcycle THEN q.last_value
-        WHEN s.seqincrement OPERATOR(pg_catalog.>) 0 THEN s.seqmin ELSE s.seqmax END, ')')]
-    FROM pg_catalog.pg_sequence s JOIN (SELECT $2, $3) q(last_value, is_called) ON s.seqrelid OPERATOR(pg_catalog.=) $1
-    CROSS JOIN LATERAL (SELECT q.last_value::pg_catalog.numeric OPERATOR(pg_catalog.+) s.seqincrement) n(next)";
+        WHEN s.seqincrement > 0 THEN s.seqmin ELSE s.seqmax END, ')')]
+    FROM pg_sequence s JOIN (SELECT $2, $3) q(last_value, is_called) ON s.seqrelid = $1
+    CROSS JOIN LATERAL (SELECT q.last_value::numeric + s.seqincrement) n(next)";
 
 /// Gives a key another default. Returns the statement that restores the old one.
 pub fn switch(key: &Key, default: &[u8]) -> Vec<u8> {

@@ -16,59 +16,48 @@ use crate::postgres::sequence::{self, Parameters, Place};
 
 /// The sequences of the column ($1, $2): its identity's, or those that its default uses. For each, whether the column owns it.
 const FEEDS: &str = "
-    SELECT ARRAY[d.objid::pg_catalog.oid::pg_catalog.text, 'true'] FROM pg_catalog.pg_depend d
-    WHERE d.classid OPERATOR(pg_catalog.=) 'pg_catalog.pg_class'::pg_catalog.regclass
-      AND d.refclassid OPERATOR(pg_catalog.=) 'pg_catalog.pg_class'::pg_catalog.regclass
-      AND d.refobjid OPERATOR(pg_catalog.=) $1 AND d.refobjsubid OPERATOR(pg_catalog.=) $2
-      AND d.deptype OPERATOR(pg_catalog.=) 'i'::\"char\"
-    UNION SELECT ARRAY[s.seqrelid::pg_catalog.oid::pg_catalog.text, EXISTS (
-        SELECT FROM pg_catalog.pg_depend o
-        WHERE o.classid OPERATOR(pg_catalog.=) 'pg_catalog.pg_class'::pg_catalog.regclass
-          AND o.objid OPERATOR(pg_catalog.=) s.seqrelid
-          AND o.refclassid OPERATOR(pg_catalog.=) 'pg_catalog.pg_class'::pg_catalog.regclass
-          AND o.refobjid OPERATOR(pg_catalog.=) $1 AND o.refobjsubid OPERATOR(pg_catalog.=) $2
-          AND o.deptype OPERATOR(pg_catalog.=) 'a'::\"char\")::pg_catalog.text]
-    FROM pg_catalog.pg_attrdef e JOIN pg_catalog.pg_depend d
-      ON d.classid OPERATOR(pg_catalog.=) 'pg_catalog.pg_attrdef'::pg_catalog.regclass AND d.objid OPERATOR(pg_catalog.=) e.oid
-     AND d.refclassid OPERATOR(pg_catalog.=) 'pg_catalog.pg_class'::pg_catalog.regclass
-    JOIN pg_catalog.pg_sequence s ON s.seqrelid OPERATOR(pg_catalog.=) d.refobjid
-    WHERE e.adrelid OPERATOR(pg_catalog.=) $1 AND e.adnum OPERATOR(pg_catalog.=) $2";
+    SELECT ARRAY[d.objid::oid::text, 'true'] FROM pg_depend d
+    WHERE d.classid = 'pg_class'::regclass AND d.refclassid = 'pg_class'::regclass AND d.refobjid = $1 AND d.refobjsubid = $2
+      AND d.deptype = 'i'::\"char\"
+    UNION SELECT ARRAY[s.seqrelid::oid::text, EXISTS (
+        SELECT FROM pg_depend o
+        WHERE o.classid = 'pg_class'::regclass AND o.objid = s.seqrelid AND o.refclassid = 'pg_class'::regclass
+          AND o.refobjid = $1 AND o.refobjsubid = $2
+          AND o.deptype = 'a'::\"char\")::text]
+    FROM pg_attrdef e JOIN pg_depend d ON d.classid = 'pg_attrdef'::regclass AND d.objid = e.oid
+     AND d.refclassid = 'pg_class'::regclass
+    JOIN pg_sequence s ON s.seqrelid = d.refobjid
+    WHERE e.adrelid = $1 AND e.adnum = $2";
 
 /// The name of sequence $1, its owner, whether the owner is the current role, its comment, whether it is unlogged, whether it is temporary,
 /// the name as a literal, and whether the current role has the privileges of the owner.
 const SEQUENCE: &str = "
-    SELECT ARRAY[c.oid::pg_catalog.regclass::pg_catalog.text,
-        pg_catalog.quote_ident(pg_catalog.pg_get_userbyid(c.relowner)),
-        (pg_catalog.pg_get_userbyid(c.relowner) OPERATOR(pg_catalog.=) CURRENT_USER)::pg_catalog.text,
-        pg_catalog.quote_literal(pg_catalog.obj_description(c.oid, 'pg_class')),
-        (c.relpersistence OPERATOR(pg_catalog.=) 'u'::\"char\")::pg_catalog.text,
-        (c.relpersistence OPERATOR(pg_catalog.=) 't'::\"char\")::pg_catalog.text,
-        pg_catalog.quote_literal(c.oid::pg_catalog.regclass::pg_catalog.text),
-        pg_catalog.pg_has_role(c.relowner, 'USAGE')::pg_catalog.text]
-    FROM pg_catalog.pg_class c WHERE c.oid OPERATOR(pg_catalog.=) $1";
+    SELECT ARRAY[c.oid::regclass::text, quote_ident(pg_get_userbyid(c.relowner)),
+        (pg_get_userbyid(c.relowner) = CURRENT_USER)::text,
+        quote_literal(obj_description(c.oid, 'pg_class')),
+        (c.relpersistence = 'u'::\"char\")::text,
+        (c.relpersistence = 't'::\"char\")::text,
+        quote_literal(c.oid::regclass::text),
+        pg_has_role(c.relowner, 'USAGE')::text]
+    FROM pg_class c WHERE c.oid = $1";
 
 /// The privileges on sequence $1: for each, the role, or NULL for the owner, and whether the role may grant it.
 const GRANTS: &str = "
-    SELECT ARRAY[a.privilege_type, CASE
-            WHEN a.grantee OPERATOR(pg_catalog.=) 0::pg_catalog.oid THEN 'PUBLIC'
-            WHEN a.grantee OPERATOR(pg_catalog.<>) c.relowner THEN pg_catalog.quote_ident(pg_catalog.pg_get_userbyid(a.grantee))
-        END, CASE WHEN pg_catalog.bool_or(a.is_grantable) THEN ' WITH GRANT OPTION' END]
-    FROM pg_catalog.pg_class c
-    CROSS JOIN LATERAL pg_catalog.aclexplode(COALESCE(c.relacl, pg_catalog.acldefault('s', c.relowner))) a
-    WHERE c.oid OPERATOR(pg_catalog.=) $1 GROUP BY a.privilege_type, a.grantee, c.relowner";
+    SELECT ARRAY[a.privilege_type, CASE WHEN a.grantee = 0::oid THEN 'PUBLIC'
+            WHEN a.grantee <> c.relowner THEN quote_ident(pg_get_userbyid(a.grantee))
+        END, CASE WHEN bool_or(a.is_grantable) THEN ' WITH GRANT OPTION' END]
+    FROM pg_class c
+    CROSS JOIN LATERAL aclexplode(COALESCE(c.relacl, acldefault('s', c.relowner))) a
+    WHERE c.oid = $1 GROUP BY a.privilege_type, a.grantee, c.relowner";
 
 /// The objects that would be lost with sequence $3, other than the defaults of the column ($1, $2) in all tables that are adopted together.
 const DEPENDENTS: &str = "
-    SELECT ARRAY[pg_catalog.pg_describe_object(d.classid, d.objid, d.objsubid)] FROM pg_catalog.pg_depend d
-    WHERE d.refclassid OPERATOR(pg_catalog.=) 'pg_catalog.pg_class'::pg_catalog.regclass
-      AND d.refobjid OPERATOR(pg_catalog.=) $3 AND NOT EXISTS (
-        SELECT FROM members m JOIN pg_catalog.pg_attrdef e
-          ON e.adrelid OPERATOR(pg_catalog.=) m.oid AND e.adnum OPERATOR(pg_catalog.=) m.attnum
-        WHERE d.classid OPERATOR(pg_catalog.=) 'pg_catalog.pg_attrdef'::pg_catalog.regclass
-          AND d.objid OPERATOR(pg_catalog.=) e.oid)
-    UNION SELECT ARRAY[pg_catalog.pg_describe_object(d.refclassid, d.refobjid, 0)] FROM pg_catalog.pg_depend d
-    WHERE d.classid OPERATOR(pg_catalog.=) 'pg_catalog.pg_class'::pg_catalog.regclass
-      AND d.objid OPERATOR(pg_catalog.=) $3 AND d.deptype OPERATOR(pg_catalog.=) 'e'::\"char\"";
+    SELECT ARRAY[pg_describe_object(d.classid, d.objid, d.objsubid)] FROM pg_depend d
+    WHERE d.refclassid = 'pg_class'::regclass AND d.refobjid = $3 AND NOT EXISTS (
+        SELECT FROM members m JOIN pg_attrdef e ON e.adrelid = m.oid AND e.adnum = m.attnum
+        WHERE d.classid = 'pg_attrdef'::regclass AND d.objid = e.oid)
+    UNION SELECT ARRAY[pg_describe_object(d.refclassid, d.refobjid, 0)] FROM pg_depend d
+    WHERE d.classid = 'pg_class'::regclass AND d.objid = $3 AND d.deptype = 'e'::\"char\"";
 
 /// A privilege on a sequence that a role has.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]

@@ -27,24 +27,24 @@ const PAUSE: i64 = 400;
 
 /// The names of the schemas in array $1, but for those that the path ends with.
 const SCHEMAS: &str = "
-    SELECT ARRAY[pg_catalog.quote_ident(n.nspname)] FROM ROWS FROM (pg_catalog.unnest($1)) WITH ORDINALITY u(schema, place)
-    JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) u.schema::pg_catalog.oid
-    WHERE n.nspname OPERATOR(pg_catalog.<>) ALL ('{flake_sequences,pg_catalog}'::pg_catalog.name[]) ORDER BY u.place";
+    SELECT ARRAY[quote_ident(n.nspname)] FROM ROWS FROM (unnest($1)) WITH ORDINALITY u(schema, place)
+    JOIN pg_namespace n ON n.oid = u.schema::oid
+    WHERE n.nspname <> ALL ('{flake_sequences,pg_catalog}'::name[]) ORDER BY u.place";
 
 /// The name of the database, and the number of elements of array $1.
 const DATABASE: &str = "
-    SELECT ARRAY[pg_catalog.quote_ident(pg_catalog.current_database()), pg_catalog.cardinality($1)::pg_catalog.text]";
+    SELECT ARRAY[quote_ident(current_database()), cardinality($1)::text]";
 
 /// The other sessions of the database, and its prepared transactions: both can commit what nobody else sees yet. Roles without a
 /// privilege do not see when sessions began.
 const SESSIONS: &str = "
-    SELECT ARRAY[pg_catalog.concat(s.pid, CASE WHEN s.backend_start IS NOT NULL THEN ' since ' END,
-        pg_catalog.date_trunc('second', s.backend_start))]
-    FROM pg_catalog.pg_stat_activity s
-    WHERE s.datname OPERATOR(pg_catalog.=) pg_catalog.current_database() AND s.pid OPERATOR(pg_catalog.<>) pg_catalog.pg_backend_pid()
-      AND s.usesysid IS NOT NULL AND (s.backend_type OPERATOR(pg_catalog.=) 'client backend') IS NOT FALSE
-    UNION ALL SELECT ARRAY[pg_catalog.concat('prepared transaction ', pg_catalog.quote_literal(x.gid))] FROM pg_catalog.pg_prepared_xacts x
-    WHERE x.database OPERATOR(pg_catalog.=) pg_catalog.current_database()";
+    SELECT ARRAY[concat(s.pid, CASE WHEN s.backend_start IS NOT NULL THEN ' since ' END,
+        date_trunc('second', s.backend_start))]
+    FROM pg_stat_activity s
+    WHERE s.datname = current_database() AND s.pid <> pg_backend_pid()
+      AND s.usesysid IS NOT NULL AND (s.backend_type = 'client backend') IS NOT FALSE
+    UNION ALL SELECT ARRAY[concat('prepared transaction ', quote_literal(x.gid))] FROM pg_prepared_xacts x
+    WHERE x.database = current_database()";
 
 entry_point!(flake_route(schemas: pg_sys::Datum), |call| {
     // SAFETY: nothing is borrowed that an error could leave borrowed. The argument is an array of this type.
