@@ -22,7 +22,7 @@ impl From<CoreError> for Error {
                 .detail("Names of layouts are case-sensitive.")
                 .hint(known_layouts(nearest.as_deref(), &known.join(", "), others)),
             Definition { .. } => Self::invalid(message)
-                .detail("A definition is an object with epoch, tick, fields, sequence and text, or with like and the keys that differ.")
+                .detail("A definition is an object with epoch, tick, fields and text, or with like and the keys that differ.")
                 .hint("For example: {\"like\": \"twitter\", \"epoch\": \"2024-01-01T00:00:00Z\"}."),
             ImpossibleId { too_wide, width, field, .. } => Self::of(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE, message)
                 .detail(match field {

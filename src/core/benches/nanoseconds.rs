@@ -20,7 +20,7 @@ fn time(mut operation: impl FnMut(u64)) -> f64 {
 fn generator<S: IdSource>(source: S, ids: u64, argument: S::Argument) -> impl FnMut(u64) {
     let start = source.ticks().start_of(1_000_000);
     let lanes = source.lanes(Part::in_turn(Node::new(0, 1).unwrap(), 0, 0)).unwrap();
-    let cursors = OwnCursors::new(&lanes, source.rule());
+    let cursors = OwnCursors::new(&lanes);
     let mut generator = Generator::start(source, &lanes, 3, start);
     let mut asked = 0;
     move |_| {

@@ -26,8 +26,6 @@ pub struct LaneCursors {
     pub(super) database: AtomicU64,
     /// How many lanes the layout has; 0 in every line but the first one.
     pub(super) lanes: AtomicU64,
-    /// Whether the sequence rolls.
-    pub(super) rolls: AtomicU64,
 }
 
 impl Default for LaneCursors {
@@ -38,7 +36,6 @@ impl Default for LaneCursors {
             key: AtomicU64::new(0),
             database: AtomicU64::new(0),
             lanes: AtomicU64::new(0),
-            rolls: AtomicU64::new(0),
         }
     }
 }
