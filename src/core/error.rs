@@ -47,8 +47,6 @@ pub enum Error {
     NotTimeOrdered { layout: Name },
     #[error("node {id} is out of range for {count} nodes")]
     NodeOutOfRange { id: u32, count: u32 },
-    #[error("process number {number} is out of range for {count} processes")]
-    ProcOutOfRange { number: u32, count: u32 },
     #[error("layout \"{layout}\" has too few workers for {nodes} nodes")]
     TooManyNodes { layout: Name, workers: u64, nodes: u32 },
     /// Fewer IDs of a tick than parts of the node, or than procs.

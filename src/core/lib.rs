@@ -52,7 +52,7 @@ pub use layout::field::{Field, Reversal, Role};
 pub use layout::text_form::TextForm;
 pub use layout::ticks::Ticks;
 pub use layout::{LONGEST_NAME, Layout, MAX_STEP_MICROS};
-pub use node::{MOST_NODES, Node, Numbers, ProcNumber};
+pub use node::{MOST_NODES, Node, Numbers};
 pub use part::{PARTS, Part};
 pub use sno::{Sno, SnoParts, SnoSource};
 pub use turn::{TURNS, Turn, Turns};

@@ -72,9 +72,6 @@ impl From<CoreError> for Error {
                 .detail(format!("In each tick, this node has {} with {} each, which cannot be divided into {parts} parts.",
                     counted(workers, "worker"), counted(sequences, "sequence number")))
                 .hint("Lower flake.node_count and restart the server, or use a layout with more worker or sequence bits."),
-            ProcOutOfRange { .. } => Self::of(ERRCODE_INTERNAL_ERROR, message)
-                .detail("PostgreSQL does not number its server processes as flake expects.")
-                .hint("Please report this."),
             SnoText { fault, .. } => Self::of(ERRCODE_INVALID_TEXT_REPRESENTATION, message)
                 .detail(sentence(&fault))
                 .hint("A sno is written as 16 characters from 2 to 9 and a to x."),

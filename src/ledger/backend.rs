@@ -41,7 +41,7 @@ impl Backend {
     /// Finds the memory of this process's proc.
     pub fn member(self) -> ProcBackend {
         let Self { memory, node, .. } = self;
-        Backend { memory, node, proc: &memory.procs[proc::numbers().0 as usize] }
+        Backend { memory, node, proc: &memory.procs[proc::number() as usize] }
     }
 }
 

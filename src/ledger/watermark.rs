@@ -108,7 +108,7 @@ pub struct MakingIds {
 /// Returns the transactions of other sessions, in all databases, that have made IDs.
 pub fn making_ids() -> Vec<MakingIds> {
     let Some(memory) = memory() else { return Vec::new() };
-    let own = proc::numbers().0;
+    let own = proc::number();
     let others = (0..).zip(memory.procs).filter(|(number, _)| *number != own);
     let busy = others.map(|(number, proc)| MakingIds {
         pid: transaction::process_of(number).0,

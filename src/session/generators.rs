@@ -7,7 +7,7 @@ use flake_core::ledger::cursors::line::CUSTOM_LINES;
 use flake_core::ledger::host::Server;
 use flake_core::ledger::time::begin::parts;
 use flake_core::ledger::time::grant::MAX_AHEAD_MICROS;
-use flake_core::{Answer, IdSource, Place, ProcNumber, Reason, Resumable, lanes_of};
+use flake_core::{Answer, IdSource, Place, Reason, Resumable, lanes_of};
 use pgrx::PgSqlErrorCode::*;
 
 use super::delays::{self, Delays};
@@ -38,10 +38,9 @@ impl<S: IdSource> SessionGenerator<S> {
         }
         check(source)?;
         let mut own = join()?;
-        let (proc, procs) = proc::numbers();
         let lanes = lanes_of(&source, parts(&mut own)?)?;
         let database = recovery::database();
-        let place = Place::find(&own, &source, lanes, lanes[0].of(ProcNumber::new(proc, procs)?), database);
+        let place = Place::find(&own, &source, lanes, lanes[0].of(proc::number()), database);
         let quota = || quota(own.shared(), own.lines(), database);
         let place = place.ok_or_else(|| no_lanes_left(&source.name(), lanes[0].count, quota()))?;
         let resumable = Resumable::begin(&mut own, source, &place)?;

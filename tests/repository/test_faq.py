@@ -38,7 +38,6 @@ SELF_EXPLAINING = {
         "permission denied for …",
     ],
     "a limit, and DETAIL says what to do": ["expression in the catalog is too long", "JSON is too long"],
-    "a fault of flake's own, to be reported": ["process number … is out of range for … processes"],
 }  # fmt: skip
 SAY_ALL = [text for texts in SELF_EXPLAINING.values() for text in texts]
 

@@ -4,7 +4,7 @@
 
 use std::sync::Mutex;
 
-use flake_core::ledger::cursors::claims::{BUILT_IN, ClaimRequest, ServerCursors, claim};
+use flake_core::ledger::cursors::claims::{BUILT_IN, ServerCursors, claim};
 use flake_core::ledger::cursors::line::LaneCursors;
 use flake_core::ledger::host::Server;
 use flake_core::ledger::time::shared::Shared;
@@ -210,8 +210,7 @@ impl Cursors {
     fn new() -> Self {
         let (shared, lines) = (Shared::default(), vec![LaneCursors::default()]);
         let mut new = Self { shared, lines, state: Mutex::default(), claim: None };
-        let (key, lanes, database) = (1, one_lane(), BUILT_IN);
-        new.claim = claim(&new, &ClaimRequest { key, lanes, database });
+        new.claim = claim(&new, 1, &one_lane(), BUILT_IN);
         new
     }
 

@@ -59,17 +59,6 @@ impl<H: Server> Cursors for ServerCursors<'_, H> {
     }
 }
 
-/// The layout whose IDs some cursors count.
-#[derive(Debug, Clone, Copy)]
-pub struct ClaimRequest {
-    /// The key of the layout. Layouts with the same bits have the same key, and share their cursors.
-    pub key: u64,
-    /// The layout's lanes on this server.
-    pub lanes: Lanes,
-    /// The database whose layout it is, or [`BUILT_IN`].
-    pub database: u32,
-}
-
 /// The number in place of a database for a built-in layout, which belongs to all of them.
 pub const BUILT_IN: u32 = 0;
 
@@ -82,10 +71,10 @@ pub struct Quota {
     pub most: u64,
 }
 
-/// Finds the lines of a layout, or takes free ones. Returns None if its database has too many. There are always enough for built-in
-/// layouts.
-pub fn claim(server: &impl Server, counted: &ClaimRequest) -> Option<usize> {
-    let ClaimRequest { key, lanes, database } = *counted;
+/// Finds the lines of a layout that has these lanes on the server, or takes free ones; returns the first. Returns None if its database
+/// has too many. There are always enough for built-in layouts. Layouts with the same bits have the same key, and share their lines.
+/// `database` is the layout's, or [`BUILT_IN`].
+pub fn claim(server: &impl Server, key: u64, lanes: &Lanes, database: u32) -> Option<usize> {
     let (lines, used) = (server.lines(), &server.shared().lines);
     // The lock keeps others from taking the same lines.
     server.lock(|_| {

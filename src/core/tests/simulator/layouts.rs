@@ -7,8 +7,7 @@ use flake_core::ledger::cursors::own::OwnIds;
 use flake_core::ledger::host::{Host, Page};
 use flake_core::ledger::time::begin::parts;
 use flake_core::{
-    Answer, Field, IdSource, Lanes, Layout, Numbers, PARTS, Part, Place, ProcNumber, Resumable, Role, Sno, SnoSource,
-    TURNS,
+    Answer, Field, IdSource, Lanes, Layout, Numbers, PARTS, Part, Place, Resumable, Role, Sno, SnoSource, TURNS,
 };
 
 use crate::host::Trouble;
@@ -119,13 +118,13 @@ pub enum Own {
 }
 
 impl Own {
-    pub fn begin<H: Host<Error = Trouble>>(host: &mut H, kind: usize, proc: ProcNumber) -> Result<Self, Trouble> {
+    pub fn begin<H: Host<Error = Trouble>>(host: &mut H, kind: usize, proc: u32) -> Result<Self, Trouble> {
         let lanes = parts(host)?.map(|part| lanes(kind, part));
         fn begin<S: IdSource, H: Host<Error = Trouble>>(
             host: &mut H,
             source: S,
             lanes: [Lanes; 2],
-            proc: ProcNumber,
+            proc: u32,
         ) -> Result<Box<Resumable<S>>, Trouble> {
             let place = Place::find(host, &source, lanes, lanes[0].of(proc), 1).unwrap();
             Ok(Box::new(Resumable::begin(host, source, &place)?))
