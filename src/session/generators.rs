@@ -15,7 +15,7 @@ use super::tick_clock::TickClock;
 use super::wait::Wait;
 use crate::clock;
 use crate::error::Error;
-use crate::ledger::{self, ProcBackend};
+use crate::ledger::{self, Backend};
 use crate::postgres::timestamptz::to_text;
 use crate::postgres::transaction::is_in_worker;
 use crate::postgres::{proc, recovery};
@@ -24,13 +24,13 @@ use crate::postgres::{proc, recovery};
 pub struct SessionGenerator<S: IdSource> {
     resumable: Resumable<S>,
     delays: Delays,
-    own: ProcBackend,
+    own: Backend,
     clock: TickClock,
 }
 
 impl<S: IdSource> SessionGenerator<S> {
     /// Creates a generator. `join` makes the session a user of the ledger.
-    pub fn new(source: S, join: impl FnOnce() -> Result<ProcBackend, Error>) -> Result<Self, Error> {
+    pub fn new(source: S, join: impl FnOnce() -> Result<Backend, Error>) -> Result<Self, Error> {
         if is_in_worker() {
             return Err(Error::of(ERRCODE_INVALID_TRANSACTION_STATE, "cannot make IDs in a parallel worker")
                 .detail("A worker ends before its transaction does, so watermarks would not wait for the worker's IDs.")
