@@ -346,7 +346,7 @@ COMMENT ON COLUMN flake_keys.stored IS 'whether the secret is stored; a dump by 
 -- Views ------------------------------------------------------------------------------------------------------------------
 
 CREATE FUNCTION flake_layouts(
-    OUT name text, OUT epoch timestamptz, OUT tick interval, OUT bits integer, OUT fields jsonb, OUT sequence text,
+    OUT name text, OUT epoch timestamptz, OUT tick interval, OUT bits integer, OUT fields jsonb,
     OUT ids_per_tick numeric, OUT ends_at timestamptz, OUT sortable_until timestamptz, OUT increasing boolean,
     OUT text_form text, OUT generates boolean, OUT source text, OUT ids_per_second numeric
 ) RETURNS SETOF record
@@ -355,7 +355,7 @@ CREATE FUNCTION flake_layouts(
 COMMENT ON FUNCTION flake_layouts() IS 'the rows of the view flake_layouts';
 
 CREATE VIEW flake_layouts AS
-    SELECT name, epoch, tick, bits, fields, sequence, ids_per_tick, ends_at, sortable_until, increasing, text_form,
+    SELECT name, epoch, tick, bits, fields, ids_per_tick, ends_at, sortable_until, increasing, text_form,
            generates, source, ids_per_second
     FROM flake_layouts();
 COMMENT ON VIEW flake_layouts IS 'the layouts by which IDs can be made and read';
@@ -365,8 +365,6 @@ COMMENT ON COLUMN flake_layouts.tick IS 'unit of the timestamp';
 COMMENT ON COLUMN flake_layouts.bits IS 'how many of the 64 bits the fields take; those above are zero';
 COMMENT ON COLUMN flake_layouts.fields IS
     'fields from the most significant bit down, as in a definition';
-COMMENT ON COLUMN flake_layouts.sequence IS
-    'where the sequence begins in a new tick if a tick has one step: "reset" at 0, "rolling" at another number';
 COMMENT ON COLUMN flake_layouts.ids_per_tick IS 'how many IDs all workers together can make in a tick';
 COMMENT ON COLUMN flake_layouts.ends_at IS 'start of the last tick';
 COMMENT ON COLUMN flake_layouts.sortable_until IS

@@ -4,28 +4,24 @@
 use flake_core::MOST_NODES;
 use pgrx::{GucContext, GucFlags, GucRegistry, GucSetting, pg_sys};
 
-use crate::postgres::server_setting::{ServerSetting, setting_hooks};
+use crate::postgres::server_setting::ServerSetting;
 
-static NODE_ID: ServerSetting = ServerSetting::new(0);
-static NODE_COUNT: ServerSetting = ServerSetting::new(1);
+static NODE_ID: ServerSetting = ServerSetting::new(c"flake.node_id", 0);
+static NODE_COUNT: ServerSetting = ServerSetting::new(c"flake.node_count", 1);
 /// In seconds.
 static MAX_LEAD: GucSetting<i32> = GucSetting::<i32>::new(86_400);
 
 /// Defines the settings and reserves their prefix, so that PostgreSQL refuses misspelled names.
 pub fn define() {
     NODE_ID.define(
-        c"flake.node_id",
         c"Number of this server among the servers that make IDs.",
         c"Each server has its own number, from 0 to flake.node_count - 1. Changes take effect at the next server start.",
         (0, MOST_NODES as i32 - 1),
-        setting_hooks!(NODE_ID),
     );
     NODE_COUNT.define(
-        c"flake.node_count",
         c"Number of servers that divide the worker numbers.",
         c"It has to be the same on every server. Changes take effect at the next server start.",
         (1, MOST_NODES as i32),
-        setting_hooks!(NODE_COUNT),
     );
     GucRegistry::define_int_guc(
         c"flake.max_lead",

@@ -197,11 +197,10 @@ fn reading_of(layout: &Layout, id: u64, read_as: String) -> Result<Reading, Erro
 
 /// Reads a sno: its 16 characters, its ten bytes, or a UUID that was cast from it.
 fn sno_of(text: &str) -> Result<(Sno, &'static str), Error> {
-    let decode = |digits: &[u8; 16]| Sno::decode(digits);
     match forms::bytes(text) {
-        Some(bytes) if bytes.len() == 16 => Ok((Sno::parse(&bytes, decode)?, "uuid")),
+        Some(bytes) if bytes.len() == 16 => Ok((Sno::parse(&bytes)?, "uuid")),
         Some(bytes) => Ok((Sno::from_slice(&bytes)?, "bytea")),
-        None => Ok((Sno::parse(text.as_bytes(), decode)?, "text")),
+        None => Ok((Sno::parse(text.as_bytes())?, "text")),
     }
 }
 

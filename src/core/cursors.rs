@@ -10,8 +10,8 @@
 //! Snos have two cursors in each lane, one for each value of their tick-tock bit. The bit is the last one of a count, which all sessions
 //! share, of how often the clock has stepped back.
 
+use crate::Lanes;
 use crate::sync::{AtomicU64, Ordering};
-use crate::{Lanes, SequenceRule};
 
 /// How far the IDs of each lane are taken, as a generator sees it. `bit` is the tick-tock bit, and 0 for layouts.
 pub trait Cursors {
@@ -25,8 +25,6 @@ pub trait Cursors {
     fn step_back(&self, known: u64) -> bool;
     /// Whether the cursors count. A block that was taken from cursors that do not count any more is dropped.
     fn are_current(&self) -> bool;
-    /// The sequence rule of all generators that use these cursors.
-    fn rule(&self) -> SequenceRule;
 }
 
 /// The cursors of a program that is alone with its memory: threads can share them.
@@ -34,14 +32,13 @@ pub trait Cursors {
 pub struct OwnCursors {
     cursors: Box<[[AtomicU64; 2]]>,
     steps_back: AtomicU64,
-    rule: SequenceRule,
 }
 
 impl OwnCursors {
     /// Creates cursors for lanes that still have all their IDs.
-    pub fn new(lanes: &Lanes, rule: SequenceRule) -> Self {
+    pub fn new(lanes: &Lanes) -> Self {
         let cursors = (0..lanes.count).map(|_| Default::default()).collect();
-        Self { cursors, steps_back: AtomicU64::new(0), rule }
+        Self { cursors, steps_back: AtomicU64::new(0) }
     }
 }
 
@@ -65,9 +62,5 @@ impl Cursors for OwnCursors {
 
     fn are_current(&self) -> bool {
         true
-    }
-
-    fn rule(&self) -> SequenceRule {
-        self.rule
     }
 }

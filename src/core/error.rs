@@ -24,7 +24,7 @@ pub enum Error {
         field: Option<(Name, u64, u64)>,
     },
     #[error("{part} {number} is out of range for layout \"{layout}\"")]
-    PartOutOfRange { layout: Name, part: Name, number: u64, max: u64 },
+    PartOutOfRange { layout: Name, part: Name, number: i128, max: u64 },
     #[error("layout \"{layout}\" has no field \"{field}\"")]
     UnknownField { layout: Name, field: String, known: String },
     /// A timestamp field that contradicts the instant.
@@ -32,8 +32,6 @@ pub enum Error {
     OtherTick { layout: Name, number: u64, tick: u64 },
     #[error("layout \"{layout}\" has no tag field")]
     NoTag { layout: Name },
-    #[error("tag {tag} is out of range for layout \"{layout}\"")]
-    TagOutOfRange { layout: Name, tag: i64, max: u64 },
     #[error("invalid input syntax for an ID of layout \"{layout}\": \"{text}\"")]
     MalformedText { layout: Name, text: String, fault: TextFault },
     #[error("timestamp out of range for layout \"{layout}\"")]
@@ -47,8 +45,6 @@ pub enum Error {
     NotTimeOrdered { layout: Name },
     #[error("node {id} is out of range for {count} nodes")]
     NodeOutOfRange { id: u32, count: u32 },
-    #[error("process number {number} is out of range for {count} processes")]
-    ProcOutOfRange { number: u32, count: u32 },
     #[error("layout \"{layout}\" has too few workers for {nodes} nodes")]
     TooManyNodes { layout: Name, workers: u64, nodes: u32 },
     /// Fewer IDs of a tick than parts of the node, or than procs.
@@ -125,15 +121,9 @@ pub enum Fault {
     EmptyField(usize),
     #[error("the fields need {0} bits, but an ID has 64")]
     TooWide(u32),
-    #[error("a layout must have exactly one timestamp field, not {0}")]
-    Timestamps(u32),
-    #[error("a layout must have at most one sequence field, not {0}")]
-    Sequences(u32),
-    #[error("a layout must have at most one tag field, not {0}")]
-    Tags(u32),
-    /// A worker number is stored in a limited number of fields.
-    #[error("a layout must have at most {most} worker fields, not {found}")]
-    Workers { found: usize, most: usize },
+    /// Such as "exactly one timestamp field". A worker number is stored in a limited number of fields.
+    #[error("a layout must have {expected}, not {found}")]
+    Fields { expected: &'static str, found: usize },
     #[error("the value of reserved field number {0} does not fit its bits")]
     ReservedValue(usize),
 }

@@ -8,7 +8,7 @@
 
 use crate::layout::most_steps;
 use crate::part::power_of_two;
-use crate::{Error, Layout, Numbers, Part, ProcNumber};
+use crate::{Error, Layout, Numbers, Part};
 
 /// The number of the rule that divides a tick among nodes and lanes. Sessions of one server that follow different rules could make
 /// the same IDs. So a released rule never changes, and another rule gets another number.
@@ -74,9 +74,9 @@ impl Lanes {
         Self { workers, sequences, count, steps, ids_per_step, are_ordered }
     }
 
-    /// The lane with which the session in a proc begins.
-    pub fn of(&self, proc: ProcNumber) -> u64 {
-        u64::from(proc.number()) % self.count
+    /// The lane with which the session in the proc of this number begins.
+    pub fn of(&self, proc: u32) -> u64 {
+        u64::from(proc) % self.count
     }
 
     /// How many IDs a lane has in a tick, at least 1.

@@ -66,27 +66,3 @@ pub struct Numbers {
     /// How many numbers there are, at least 1.
     pub count: u64,
 }
-
-/// PostgreSQL's number of a server process: number `number` of `count`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ProcNumber {
-    number: u32,
-    count: u32,
-}
-
-impl ProcNumber {
-    /// Creates a proc number. If `number` is not less than `count`, returns [`Error::ProcOutOfRange`].
-    pub fn new(number: u32, count: u32) -> Result<Self, Error> {
-        if number < count { Ok(Self { number, count }) } else { Err(Error::ProcOutOfRange { number, count }) }
-    }
-
-    /// Its number.
-    pub const fn number(self) -> u32 {
-        self.number
-    }
-
-    /// How many server processes there can be.
-    pub const fn count(self) -> u32 {
-        self.count
-    }
-}

@@ -22,7 +22,7 @@ impl From<CoreError> for Error {
                 .detail("Names of layouts are case-sensitive.")
                 .hint(known_layouts(nearest.as_deref(), &known.join(", "), others)),
             Definition { .. } => Self::invalid(message)
-                .detail("A definition is an object with epoch, tick, fields, sequence and text, or with like and the keys that differ.")
+                .detail("A definition is an object with epoch, tick, fields and text, or with like and the keys that differ.")
                 .hint("For example: {\"like\": \"twitter\", \"epoch\": \"2024-01-01T00:00:00Z\"}."),
             ImpossibleId { too_wide, width, field, .. } => Self::of(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE, message)
                 .detail(match field {
@@ -58,9 +58,6 @@ impl From<CoreError> for Error {
             NoTag { .. } => Self::invalid(message)
                 .detail("None of its fields has the role \"tag\".")
                 .hint("Call flake_next without a tag, or use flake_create_layout to create a layout that has a tag field."),
-            TagOutOfRange { max, .. } => Self::invalid(message)
-                .detail(format!("The valid range is 0 to {max}."))
-                .hint(SEE_FIELDS),
             NodeOutOfRange { id, count } => Self::invalid(message)
                 .detail(format!("flake.node_id is {id}, but flake.node_count is {count}; the valid range is 0 to {}.", count - 1))
                 .hint("Correct flake.node_id and flake.node_count in the server's configuration, and reload it. A setting of its command line \
@@ -72,9 +69,6 @@ impl From<CoreError> for Error {
                 .detail(format!("In each tick, this node has {} with {} each, which cannot be divided into {parts} parts.",
                     counted(workers, "worker"), counted(sequences, "sequence number")))
                 .hint("Lower flake.node_count and restart the server, or use a layout with more worker or sequence bits."),
-            ProcOutOfRange { .. } => Self::of(ERRCODE_INTERNAL_ERROR, message)
-                .detail("PostgreSQL does not number its server processes as flake expects.")
-                .hint("Please report this."),
             SnoText { fault, .. } => Self::of(ERRCODE_INVALID_TEXT_REPRESENTATION, message)
                 .detail(sentence(&fault))
                 .hint("A sno is written as 16 characters from 2 to 9 and a to x."),

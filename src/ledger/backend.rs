@@ -21,31 +21,21 @@ use crate::postgres::random::random;
 use crate::postgres::{injection_point, prepared, proc, recovery, transaction};
 use crate::{clock, settings};
 
-/// This process.
+/// This process, with the memory of its proc.
 #[derive(Clone, Copy)]
-pub struct Backend<S = ()> {
+pub struct Backend {
     memory: &'static Memory,
     node: Node,
-    proc: S,
+    proc: &'static ProcTransactions,
 }
-
-/// This process as the owner of its proc, which only a session has that makes IDs or asks for watermarks.
-pub type ProcBackend = Backend<&'static ProcTransactions>;
 
 impl Backend {
     /// Finds the ledger.
     pub fn new() -> Result<Self, Error> {
-        Ok(Self { memory: attach()?, node: node()?, proc: () })
+        let memory = attach()?;
+        Ok(Self { memory, node: node()?, proc: &memory.procs[proc::number() as usize] })
     }
 
-    /// Finds the memory of this process's proc.
-    pub fn member(self) -> ProcBackend {
-        let Self { memory, node, .. } = self;
-        Backend { memory, node, proc: &memory.procs[proc::numbers().0 as usize] }
-    }
-}
-
-impl<S: Copy> Backend<S> {
     /// The current era.
     #[inline]
     pub fn era(&self) -> u64 {
@@ -54,11 +44,11 @@ impl<S: Copy> Backend<S> {
 
     fn right(&self, guard: Guard<'static, ()>) -> FileWriter {
         injection_point::run("FlakeMark");
-        FileWriter { _guard: guard, backend: Backend { memory: self.memory, node: self.node, proc: () } }
+        FileWriter { _guard: guard, backend: *self }
     }
 }
 
-impl<S> Server for Backend<S> {
+impl Server for Backend {
     #[inline]
     fn clock(&self) -> i64 {
         clock::now()
@@ -85,12 +75,9 @@ impl<S> Server for Backend<S> {
     }
 }
 
-impl<S: Copy> Host for Backend<S> {
+impl Host for Backend {
     type Error = Error;
-    type Writer<'a>
-        = FileWriter
-    where
-        S: 'a;
+    type Writer<'a> = FileWriter;
 
     fn node(&self) -> Node {
         self.node
@@ -129,7 +116,7 @@ impl<S: Copy> Host for Backend<S> {
     }
 }
 
-impl WatermarkHost for ProcBackend {
+impl WatermarkHost for Backend {
     fn database(&self) -> u32 {
         recovery::database()
     }

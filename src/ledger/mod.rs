@@ -14,7 +14,7 @@ mod status;
 mod turn;
 mod watermark;
 
-pub use self::backend::ProcBackend;
+pub use self::backend::Backend;
 pub use self::control::Counters;
 pub use self::mark::page::{hold as hold_page, missing as no_page, reserved};
 pub use self::memory::preload;

@@ -6,14 +6,14 @@ use std::cell::Cell;
 use flake_core::ledger::time::begin as beginning;
 use flake_core::watermark::transactions::SessionTransactions;
 
-use super::backend::{Backend, ProcBackend};
+use super::backend::Backend;
 use crate::error::Error;
 use crate::postgres::transaction::{self, Event};
 
 thread_local! {
     static SESSION: SessionTransactions = const { SessionTransactions::before_joining() };
     /// Set when this session joins the ledger.
-    static JOINED_BACKEND: Cell<Option<ProcBackend>> = const { Cell::new(None) };
+    static JOINED_BACKEND: Cell<Option<Backend>> = const { Cell::new(None) };
 }
 
 /// Calls `act` with the state of this session's transactions.
@@ -22,11 +22,11 @@ pub fn with_session<R>(act: impl FnOnce(&SessionTransactions) -> R) -> R {
 }
 
 /// Counts this session as a user of the ledger, unless it is counted already.
-pub fn join() -> Result<ProcBackend, Error> {
+pub fn join() -> Result<Backend, Error> {
     if let Some(own) = JOINED_BACKEND.get() {
         return Ok(own);
     }
-    let mut own = Backend::new()?.member();
+    let mut own = Backend::new()?;
     beginning::join(&mut own)?;
     with_session(|session| session.take_part(&own));
     JOINED_BACKEND.set(Some(own));
@@ -62,7 +62,7 @@ pub fn admit(era: u64, now: i64) -> Result<(), i64> {
 
 /// Makes the current transaction hold watermarks at an instant or below. If a later watermark may have been announced, it does not, and
 /// returns the latest one that may have been.
-pub fn cover(own: &mut ProcBackend, instant: i64) -> Result<Option<i64>, Error> {
+pub fn cover(own: &mut Backend, instant: i64) -> Result<Option<i64>, Error> {
     with_session(|session| session.cover(own, instant))
 }
 

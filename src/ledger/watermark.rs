@@ -7,7 +7,7 @@ use flake_core::watermark::published;
 use pgrx::PgSqlErrorCode::*;
 use pgrx::check_for_interrupts;
 
-use super::backend::ProcBackend;
+use super::backend::Backend;
 use super::mark::page;
 use super::memory::memory;
 use super::session::with_session;
@@ -47,7 +47,7 @@ pub fn replayed(snapshot: &QuerySnapshot) -> Result<i64, Error> {
 }
 
 /// Publishes the current watermark for standbys, and returns it.
-pub fn publish(mut own: ProcBackend) -> Result<i64, Error> {
+pub fn publish(mut own: Backend) -> Result<i64, Error> {
     loop {
         let _latest = LatestSnapshot::take();
         if let Some(watermark) = with_session(|session| published::publish(&mut own, session, &snapshot()?))? {
@@ -58,7 +58,7 @@ pub fn publish(mut own: ProcBackend) -> Result<i64, Error> {
 }
 
 /// Returns a watermark: neither this query nor a later one can find a new ID below it.
-pub fn watermark(mut own: ProcBackend, snapshot: &QuerySnapshot) -> Result<i64, Error> {
+pub fn watermark(mut own: Backend, snapshot: &QuerySnapshot) -> Result<i64, Error> {
     with_session(|session| ask(&mut own, session, snapshot))
 }
 
@@ -108,7 +108,7 @@ pub struct MakingIds {
 /// Returns the transactions of other sessions, in all databases, that have made IDs.
 pub fn making_ids() -> Vec<MakingIds> {
     let Some(memory) = memory() else { return Vec::new() };
-    let own = proc::numbers().0;
+    let own = proc::number();
     let others = (0..).zip(memory.procs).filter(|(number, _)| *number != own);
     let busy = others.map(|(number, proc)| MakingIds {
         pid: transaction::process_of(number).0,

@@ -3,17 +3,17 @@
 
 use pgrx::pg_sys;
 
-/// Returns the proc's number, which is less than MaxBackends, and MaxBackends.
-pub fn numbers() -> (u32, u32) {
-    // SAFETY: PostgreSQL sets both before a backend runs its first statement, and does not change them.
-    let (number, count) = unsafe {
+/// Returns the proc's number, which is less than MaxBackends.
+pub fn number() -> u32 {
+    // SAFETY: PostgreSQL sets it before a backend runs its first statement, and does not change it.
+    let number = unsafe {
         #[cfg(any(feature = "pg15", feature = "pg16"))]
         let number = (*pg_sys::MyProc).pgprocno;
         #[cfg(not(any(feature = "pg15", feature = "pg16")))]
         let number = pg_sys::MyProcNumber;
-        (number, pg_sys::MaxBackends)
+        number
     };
-    (number as u32, count as u32)
+    number as u32
 }
 
 /// Returns MaxBackends, once PostgreSQL has computed it.

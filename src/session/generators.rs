@@ -7,7 +7,7 @@ use flake_core::ledger::cursors::line::CUSTOM_LINES;
 use flake_core::ledger::host::Server;
 use flake_core::ledger::time::begin::parts;
 use flake_core::ledger::time::grant::MAX_AHEAD_MICROS;
-use flake_core::{Answer, IdSource, Place, ProcNumber, Reason, Resumable, lanes_of};
+use flake_core::{Answer, IdSource, Place, Reason, Resumable, lanes_of};
 use pgrx::PgSqlErrorCode::*;
 
 use super::delays::{self, Delays};
@@ -15,7 +15,7 @@ use super::tick_clock::TickClock;
 use super::wait::Wait;
 use crate::clock;
 use crate::error::Error;
-use crate::ledger::{self, ProcBackend};
+use crate::ledger::{self, Backend};
 use crate::postgres::timestamptz::to_text;
 use crate::postgres::transaction::is_in_worker;
 use crate::postgres::{proc, recovery};
@@ -24,13 +24,13 @@ use crate::postgres::{proc, recovery};
 pub struct SessionGenerator<S: IdSource> {
     resumable: Resumable<S>,
     delays: Delays,
-    own: ProcBackend,
+    own: Backend,
     clock: TickClock,
 }
 
 impl<S: IdSource> SessionGenerator<S> {
     /// Creates a generator. `join` makes the session a user of the ledger.
-    pub fn new(source: S, join: impl FnOnce() -> Result<ProcBackend, Error>) -> Result<Self, Error> {
+    pub fn new(source: S, join: impl FnOnce() -> Result<Backend, Error>) -> Result<Self, Error> {
         if is_in_worker() {
             return Err(Error::of(ERRCODE_INVALID_TRANSACTION_STATE, "cannot make IDs in a parallel worker")
                 .detail("A worker ends before its transaction does, so watermarks would not wait for the worker's IDs.")
@@ -38,10 +38,9 @@ impl<S: IdSource> SessionGenerator<S> {
         }
         check(source)?;
         let mut own = join()?;
-        let (proc, procs) = proc::numbers();
         let lanes = lanes_of(&source, parts(&mut own)?)?;
         let database = recovery::database();
-        let place = Place::find(&own, &source, lanes, lanes[0].of(ProcNumber::new(proc, procs)?), database);
+        let place = Place::find(&own, &source, lanes, lanes[0].of(proc::number()), database);
         let quota = || quota(own.shared(), own.lines(), database);
         let place = place.ok_or_else(|| no_lanes_left(&source.name(), lanes[0].count, quota()))?;
         let resumable = Resumable::begin(&mut own, source, &place)?;

@@ -35,7 +35,7 @@ impl Deref for LayoutSource {
     }
 }
 
-/// Layouts with the same bits can have different sequence rules and last ticks, and one of them may be read-only.
+/// Layouts with the same bits can have different last ticks, and one of them may be read-only.
 impl PartialEq for LayoutSource {
     fn eq(&self, other: &Self) -> bool {
         std::ptr::eq(self.layout, other.layout)

@@ -14,7 +14,7 @@ use super::generator_map::GeneratorMap;
 use super::generators::SessionGenerator;
 use super::layout_source::LayoutSource;
 use crate::error::{Error, OrRaise};
-use crate::ledger::{self, ProcBackend};
+use crate::ledger::{self, Backend};
 use crate::postgres::memory;
 use crate::postgres::recovery;
 use crate::postgres::transaction::{self, Event};
@@ -124,7 +124,7 @@ pub fn forget_readings() {
 }
 
 /// Makes this session a user of the ledger, until it exits.
-pub fn join() -> Result<ProcBackend, Error> {
+pub fn join() -> Result<Backend, Error> {
     #[pg_guard]
     unsafe extern "C-unwind" fn at_exit(_code: i32, _argument: pg_sys::Datum) {
         // The cursors of their lanes say how far the generators got; here they only report their counts.

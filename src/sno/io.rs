@@ -12,7 +12,7 @@ use crate::postgres::entry_point::c_symbol;
 
 #[pg_extern(sql = "")]
 fn sno_in(text: &CStr, call: pg_sys::FunctionCallInfo) -> Option<SnoDatum> {
-    match Sno::parse(text.to_bytes(), flake_sno_simd::decode) {
+    match Sno::parse(text.to_bytes()) {
         Ok(sno) => Some(SnoDatum(sno)),
         Err(error) => {
             errsave(error, call);
@@ -23,7 +23,7 @@ fn sno_in(text: &CStr, call: pg_sys::FunctionCallInfo) -> Option<SnoDatum> {
 
 #[pg_extern(sql = "")]
 fn sno_out(sno: SnoDatum) -> CString {
-    CString::new(flake_sno_simd::encode(&sno.0)).unwrap_or_default()
+    CString::new(sno.0.encode()).unwrap_or_default()
 }
 
 #[pg_extern(sql = "")]
@@ -54,12 +54,12 @@ fn sno_from_bytea(bytes: &[u8]) -> SnoDatum {
 
 #[pg_extern(sql = "")]
 fn sno_to_uuid(sno: SnoDatum) -> pgrx::Uuid {
-    pgrx::Uuid::from_bytes(flake_sno_simd::encode(&sno.0))
+    pgrx::Uuid::from_bytes(sno.0.encode())
 }
 
 #[pg_extern(sql = "")]
 fn sno_from_uuid(uuid: pgrx::Uuid) -> SnoDatum {
-    let sno = flake_sno_simd::decode(uuid.as_bytes()).map_err(|_| {
+    let sno = Sno::decode(uuid.as_bytes()).map_err(|_| {
         Error::of(ERRCODE_INVALID_TEXT_REPRESENTATION, "uuid does not contain a sno")
             .detail("A uuid contains a sno as its 16 characters from 2 to 9 and a to x.")
             .hint("Only a uuid that was cast from a sno can be cast back.")
@@ -69,12 +69,12 @@ fn sno_from_uuid(uuid: pgrx::Uuid) -> SnoDatum {
 
 #[pg_extern(sql = "")]
 fn sno_encode(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(&flake_sno_simd::encode(&Sno::from_slice(bytes).or_raise())).into_owned()
+    String::from_utf8_lossy(&Sno::from_slice(bytes).or_raise().encode()).into_owned()
 }
 
 #[pg_extern(sql = "")]
 fn sno_decode(text: &[u8]) -> Vec<u8> {
-    Sno::parse(text, flake_sno_simd::decode).or_raise().bytes().to_vec()
+    Sno::parse(text).or_raise().bytes().to_vec()
 }
 
 c_symbol!(sno_in, sno_out, sno_recv, sno_send);

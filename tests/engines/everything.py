@@ -14,7 +14,7 @@ KINDS = clients.KINDS | {
 LAYOUTS = """
     SELECT flake_create_layout('ours', '{"like": "twitter", "epoch": "2024-01-01T00:00:00Z", "text": "base62"}');
     SELECT flake_create_layout('Tagged.7', '{
-        "epoch": "2025-01-01T00:00:00Z", "tick": "10ms", "sequence": "rolling",
+        "epoch": "2025-01-01T00:00:00Z", "tick": "10ms",
         "fields": [ {"name": "ticks", "bits": 39, "role": "timestamp"}, {"name": "kind", "bits": 4, "role": "tag"},
                     {"name": "worker", "bits": 10, "role": "worker"}, {"name": "number", "bits": 10, "role": "sequence"} ] }');
     COMMENT ON SERVER ours IS 'from 2024 on'"""

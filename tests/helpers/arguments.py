@@ -24,7 +24,7 @@ HELPERS = """
             'rank', {ranks}, 'value', {values}))$$;
     CREATE FUNCTION fuzz.definition() RETURNS jsonb LANGUAGE plpgsql VOLATILE AS $$
         DECLARE made jsonb := jsonb_strip_nulls(jsonb_build_object('like', {likes}, 'epoch', {epochs}, 'tick', {ticks},
-            'text', {forms}, 'sequence', {rules}));
+            'text', {forms}));
         BEGIN
             IF made ? 'like' AND random() < 0.5 THEN RETURN made; END IF;
             RETURN made || jsonb_build_object('fields',
@@ -72,7 +72,6 @@ def helpers():
         "epochs": one_of("NULL", *quoted(*epochs)),
         "ticks": one_of("NULL", *quoted(*ticks)),
         "forms": one_of(*["NULL"] * 9, *quoted(*FORMS, "")),
-        "rules": one_of(*["NULL"] * 9, *quoted("reset", "rolling", "other")),
     }  # fmt: skip
     text = HELPERS
     for name, expression in parts.items():

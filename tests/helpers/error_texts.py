@@ -19,7 +19,7 @@ def made():
     """Returns the file of each error that the extension makes, and its possible messages."""
     for file in sorted((ROOT / "src").rglob("*.rs")):
         source = file.read_text()
-        if not {"core", "sno_simd"} & set(file.relative_to(ROOT / "src").parts[:1]):
+        if file.relative_to(ROOT / "src").parts[0] != "core":
             for call in MADE.finditer(source):
                 named = re.search(r"\bmessage$", call[1].strip())
                 before = source[: call.start()].rpartition("let message = ")[2].partition(";")[0] if named else call[1]

@@ -18,7 +18,7 @@ ROWS = re.compile(r"(?<=^-- generated\n).*?(?=^-- end of generated$)", re.M | re
 LAYOUTS = """
     SELECT name, (extract(epoch FROM epoch) * 1000000)::bigint, (extract(epoch FROM tick) * 1000000)::bigint, bits, fields,
            (extract(epoch FROM ends_at) * 1000000)::bigint, (extract(epoch FROM sortable_until) * 1000000)::bigint,
-           sequence, increasing, generates, text_form, source
+           increasing, generates, text_form, source
     FROM flake_layouts WHERE source <> 'custom'"""
 # A CASE is forty times faster than a list of VALUES, which is made anew for each call.
 TABLE = """CREATE FUNCTION flake.names() RETURNS text[] IMMUTABLE PARALLEL SAFE LANGUAGE sql
@@ -70,10 +70,10 @@ def columns(name, epoch, tick, width, fields, ends, ordered, *rest):
     worker = [run for _, run in sorted(workers, key=lambda ranked: ranked[0])]
     texts = json.dumps({key: array(value) for key, value in runs.items()})
     place = f"{{{ticks[0]},{ticks[1]}}}"
-    rule, increasing, generates, text, source = rest
+    increasing, generates, text, source = rest
     return [
         name, epoch, tick, last, ordered, place, turned, flag, signed(mask), fixed, random, array(worker), array(sequence),
-        texts, width, json.dumps(fields), rule, increasing, generates, text, source,
+        texts, width, json.dumps(fields), increasing, generates, text, source,
     ]  # fmt: skip
 
 

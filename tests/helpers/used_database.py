@@ -21,7 +21,7 @@ CONTENT = """SELECT (SELECT array_agg(a ORDER BY id) FROM aaa a), (SELECT array_
                     (SELECT array_agg(t ORDER BY id) FROM tweets t), (SELECT array_agg(e ORDER BY id) FROM events e),
                     (SELECT array_agg(s ORDER BY id) FROM slices s), (SELECT array_agg(p ORDER BY p::text) FROM parts p),
                     (SELECT array_agg(w) FROM whole w), newest(),
-                    (SELECT array_agg((name, epoch, tick, bits, fields, sequence, ids_per_tick, ends_at, text_form, generates)
+                    (SELECT array_agg((name, epoch, tick, bits, fields, ids_per_tick, ends_at, text_form, generates)
                             ORDER BY name) FROM flake_layouts WHERE source = 'custom')"""
 TABLES = ["tweets", "events", "aaa", "slices", "things"]
 

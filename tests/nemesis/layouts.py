@@ -8,7 +8,7 @@ from . import WITHOUT
 
 # Layouts with few IDs: servers at the same instant soon make the same ones if anything is wrong. Some names share one bit
 # layout.
-SMALL = """"epoch": "2025-01-01T00:00:00Z", "tick": "%s", "sequence": "%s",
+SMALL = """"epoch": "2025-01-01T00:00:00Z", "tick": "%s",
            "fields": [{"name": "t", "bits": 41, "role": "timestamp"},
            {"name": "%s", "bits": %d, "role": "worker"}, {"name": "s", "bits": %d, "role": "sequence"}]"""
 PADDED = """"epoch": "2010-11-04T01:42:54.657Z", "tick": "1ms", "fields": [{"name": "zero", "bits": 1, "role": "reserved"},
@@ -120,10 +120,10 @@ def of_server(server):
 
 
 def create(server, shape):
-    small = {"small": ("20ms", "reset", "a"), "small_too": ("20ms", "rolling", "b"), "slow": ("1s", "reset", "a")}
+    small = {"small": ("20ms", "a"), "small_too": ("20ms", "b"), "slow": ("1s", "a")}
     definitions = {name: SMALL % (*how, shape.workers, shape.sequence) for name, how in small.items()}
     # One layout has a worker for half of the nodes, and the time of the other is over.
-    narrow = SMALL % ("1ms", "reset", "a", shape.nodes.bit_length() - 2, 4)
+    narrow = SMALL % ("1ms", "a", shape.nodes.bit_length() - 2, 4)
     definitions |= {"padded": PADDED, "tagged": TAGGED, "narrow": narrow, "over": narrow.replace("41", "4")}
     for name, definition in definitions.items():
         server.sql("SELECT flake_create_layout(%s, %s)", name, f"{{{definition}}}")

@@ -18,8 +18,8 @@ MODULES = {
         "error", "code", "key", "sync", "instant",
     ],
 }
-# Separate crates, and programs of a crate.
-OTHERS = {SRC: {"core", "sno_simd"}, SRC / "core": {"tests", "fuzz"}}
+# A separate crate, and programs of a crate.
+OTHERS = {SRC: {"core"}, SRC / "core": {"tests", "fuzz", "benches"}}
 
 
 def paths(tree, prefix=()):

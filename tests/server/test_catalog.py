@@ -103,12 +103,12 @@ def test_definitions_are_stored_whole(server, database):
             create(db, f"like_{name}", like=name)
             query = "SELECT substr(srvoptions[1], length('definition=') + 1)::jsonb FROM pg_foreign_server WHERE srvname = %s"
             definition, = db.execute(query, (f"like_{name}",)).fetchone()
-            assert definition.keys() >= {"epoch", "tick", "sequence", "text"}
+            assert definition.keys() >= {"epoch", "tick", "text"}
             if "like" in definition:
                 unresolved.add(name)
             else:
                 assert "fields" in definition
-            columns = "epoch, tick, bits, fields, sequence, ids_per_tick, ends_at, sortable_until, text_form"
+            columns = "epoch, tick, bits, fields, ids_per_tick, ends_at, sortable_until, text_form"
             query = f"SELECT ROW({columns})::text FROM flake_layouts WHERE name = %s"
             assert db.execute(query, (name,)).fetchone() == db.execute(query, (f"like_{name}",)).fetchone()
         # A definition cannot have a flag, or two fields with one name.

@@ -198,7 +198,7 @@ def test_layouts_without_ids_for_this_server_are_named(servers):
         db.execute("CREATE TABLE used (id bigint DEFAULT flake_next('si'::varchar))")
         db.execute("""SELECT flake_create_layout('narrow', '{"epoch": "2024-01-01T00:00:00Z", "tick": "1ms", "fields": [
             {"name": "timestamp", "bits": 41, "role": "timestamp"}, {"name": "worker", "bits": 6, "role": "worker"},
-            {"name": "sequence", "bits": 8, "role": "sequence"}], "sequence": "reset"}')""")
+            {"name": "sequence", "bits": 8, "role": "sequence"}]}')""")
         ok, detail, hint = findings(db)["rates"]
         assert not ok
         assert detail.startswith("si: The layout has 32 workers, but flake.node_count is 128. ")

@@ -77,7 +77,7 @@ def test_a_checkout_may_lie_in_a_path_with_a_space():
         skip = shutil.ignore_patterns("incremental", "libflake*")
         shutil.copytree(ROOT / "target" / profile, f"{base}/target/{profile}", symlinks=True, ignore=skip)
         # The test is about where it is built, so optimization is off.
-        plain = "".join(f"profile.{profile}.package.{name}.opt-level = 0\n" for name in ("flake", "flake-core", "flake-sno-simd"))
+        plain = "".join(f"profile.{profile}.package.{name}.opt-level = 0\n" for name in ("flake", "flake-core"))
         with open(f"{base}/.cargo/config.toml", "a") as config:
             config.write(plain)
         with demo(cwd=base) as (output, _):

@@ -83,7 +83,7 @@ def test_its_table_is_the_extensions(server):
 
 
 def test_its_view_is_the_extensions(both):
-    columns = """name, epoch, tick, bits, fields, sequence, ids_per_tick, ends_at, sortable_until, increasing, text_form,
+    columns = """name, epoch, tick, bits, fields, ids_per_tick, ends_at, sortable_until, increasing, text_form,
         generates, source"""
     one, other = (db.execute(f"SELECT ({columns})::text FROM flake_layouts ORDER BY name").fetchall() for db in both)
     assert len(one) > 20 and one == other

@@ -27,7 +27,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let node = Node::new(3, 16)?;
     let lanes = Lanes::new(layout, Part::whole(node))?;
     // The threads share the cursors, so no ID is made twice. Each begins with another lane, so they seldom meet.
-    let cursors = &OwnCursors::new(&lanes, layout.rule);
+    let cursors = &OwnCursors::new(&lanes);
     // An earlier process may have made IDs up to the current millisecond.
     let min_tick_start = now() + 1000;
     let ids = thread::scope(|scope| {

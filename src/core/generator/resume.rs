@@ -2,7 +2,7 @@
 
 use super::source::IdSource;
 use super::{Answer, Generator};
-use crate::ledger::cursors::claims::{self, BUILT_IN, Claim, ClaimRequest, ServerCursors};
+use crate::ledger::cursors::claims::{self, BUILT_IN, ServerCursors};
 use crate::ledger::durable::page::ensure_page_current;
 use crate::ledger::host::{Fault, Host, Server};
 use crate::ledger::time::grant::{GeneratorStart, Grant, begin, grant};
@@ -38,8 +38,8 @@ pub struct Place {
     pub lanes: [Lanes; 2],
     /// The number of the generator's own lane.
     pub lane: u64,
-    /// Where the cursors of the lanes are.
-    pub claim: Claim,
+    /// The first of the lines that have the cursors of the lanes.
+    pub claim: usize,
 }
 
 /// Returns the lanes of a source in a server's parts, one for each generation.
@@ -61,8 +61,7 @@ impl Place {
     ) -> Option<Self> {
         debug_assert_eq!(lanes[0].count, lanes[1].count, "the generations have lines in common");
         let database = if source.is_built_in() { BUILT_IN } else { database };
-        let counted = ClaimRequest { key: source.cursors(), lanes: lanes[0], rule: source.rule(), database };
-        Some(Self { lanes, lane, claim: claims::claim(server, &counted)? })
+        Some(Self { lanes, lane, claim: claims::claim(server, source.cursors(), &lanes[0], database)? })
     }
 }
 

@@ -6,7 +6,7 @@ use std::ops::Deref;
 use super::path::Path;
 use crate::layout::builtin::{BUILTIN, always_built_in};
 use crate::layout::ticks::Ticks;
-use crate::{Error, Lanes, Layout, Part, SequenceRule, key};
+use crate::{Error, Lanes, Layout, Part, key};
 
 /// The source of a generator's IDs: a layout, or the snos of a partition.
 pub trait IdSource: Copy + PartialEq {
@@ -33,8 +33,6 @@ pub trait IdSource: Copy + PartialEq {
     fn lanes(&self, part: Part) -> Result<Lanes, Error>;
     /// How the source divides time.
     fn ticks(&self) -> Ticks;
-    /// How the sequence changes when a tick begins.
-    fn rule(&self) -> SequenceRule;
     /// The IDs of the lanes in their order.
     fn path(&self, lanes: &Lanes) -> Path;
     /// The bits of an ID that hold the tick. `steps_back` is how often snos have gone back in time.
@@ -79,10 +77,6 @@ impl<L: Deref<Target = Layout> + Copy + PartialEq> IdSource for L {
 
     fn ticks(&self) -> Ticks {
         Layout::ticks(self)
-    }
-
-    fn rule(&self) -> SequenceRule {
-        self.rule
     }
 
     fn path(&self, lanes: &Lanes) -> Path {

@@ -7,9 +7,9 @@
 
 use super::block::Block;
 use super::path::Path;
+use crate::Lanes;
 use crate::cursors::Cursors;
 use crate::layout::MAX_STEP_MICROS;
-use crate::{Lanes, SequenceRule};
 
 /// How far a session may be ahead of the clock within a tick, in microseconds; at least a step. Without a limit, several busy
 /// sessions would run ahead of the clock by different amounts, insert between each other's IDs, and leave index pages half empty.
@@ -118,8 +118,7 @@ impl BlockTaker {
             self.keep_pace(tick, step, present)?;
             let end = base + (step + 1) * ids_per_step;
             let first = cursor.max(base + step * ids_per_step);
-            let (within, to_wrap) = self.within(cursors.rule(), tick.number, first - base);
-            let count = wanted.min(end - first).min(to_wrap);
+            let count = wanted.min(end - first);
             debug_assert!(count > 0 && cursor <= first, "a block is not empty, and lies above what was taken");
             debug_assert!(first + count <= base + self.lanes.size(), "a block lies in its tick");
             if !cursors.swap(lane, tick.bit, cursor, first + count) {
@@ -129,7 +128,7 @@ impl BlockTaker {
             if !cursors.are_current() {
                 return Err(Stop::Dropped);
             }
-            return Ok(self.block(tick, lane, within, count));
+            return Ok(self.block(tick, lane, first - base, count));
         }
     }
 
@@ -180,19 +179,6 @@ impl BlockTaker {
             (open < steps).then_some(Spot { step: open, lane, cursor })
         };
         (0..count).filter_map(at).min_by_key(|spot| (spot.step, self.distance(spot.lane, tick.number, spot.step)))
-    }
-
-    /// Returns where a position is within the tick, and how many positions follow it in order. A rolling sequence whose tick has one
-    /// step begins at a place that follows from the tick's number.
-    fn within(&self, rule: SequenceRule, tick: u64, position: u64) -> (u64, u64) {
-        let size = self.lanes.ids_per_step;
-        if self.lanes.steps > 1 || rule == SequenceRule::Reset {
-            return (position, u64::MAX);
-        }
-        // Multiples of 2^64 divided by the golden ratio are far from each other (Knuth, The Art of Computer Programming, 6.4).
-        let begin = (tick.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) % size;
-        let within = (begin + position) % size;
-        (within, size - within)
     }
 
     const fn has_pace(&self, tick: &Tick) -> bool {

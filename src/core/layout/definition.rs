@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::builtin::built_in;
 use super::field::{Field, Reversal, Role};
 use super::text_form::TextForm;
-use super::{LONGEST_NAME, Layout, SequenceRule};
+use super::{LONGEST_NAME, Layout};
 use crate::{DefinitionFault, Error, Fault};
 
 /// Each field takes at least one bit.
@@ -33,9 +33,6 @@ pub struct Definition {
     /// From the most significant bit down.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fields: Option<Vec<FieldDefinition>>,
-    /// How the sequence changes when a tick begins.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub sequence: Option<SequenceRule>,
     /// The text form of IDs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<TextForm>,
@@ -126,7 +123,6 @@ impl Definition {
             epoch: Timestamp::from_microsecond(layout.epoch).ok().map(|epoch| epoch.to_string()),
             tick: Some(format!("{}us", layout.tick_length)),
             fields: Some(layout.fields.iter().map(FieldDefinition::from).collect()),
-            sequence: Some(layout.rule),
             text: Some(layout.text),
         };
         let is_same = !alone.fields.iter().flatten().any(|field| field.role == RoleName::Flag)
@@ -150,8 +146,7 @@ impl Definition {
             Some(fields) => custom_fields(fields)?,
             None => model.ok_or(missing("fields"))?.fields.to_vec(),
         };
-        let rule = self.sequence.or(model.map(|model| model.rule)).unwrap_or(SequenceRule::Reset);
-        let mut layout = Layout::new(name.to_owned(), epoch, tick_length, fields, rule)?;
+        let mut layout = Layout::new(name.to_owned(), epoch, tick_length, fields)?;
         layout.text = self.text.or(model.map(|model| model.text)).unwrap_or(TextForm::Decimal);
         // Only the original generator knows when to set a flag, so such layouts are read-only.
         layout.generates = layout.geometry.flag.width == 0;

@@ -143,16 +143,17 @@ const fn width_of(fields: &[Field]) -> Result<u32, Fault> {
         return Err(Fault::TooWide(width));
     }
     if timestamps != 1 {
-        return Err(Fault::Timestamps(timestamps));
+        return Err(Fault::Fields { expected: "exactly one timestamp field", found: timestamps });
     }
     if sequences > 1 {
-        return Err(Fault::Sequences(sequences));
+        return Err(Fault::Fields { expected: "at most one sequence field", found: sequences });
     }
     if tags > 1 {
-        return Err(Fault::Tags(tags));
+        return Err(Fault::Fields { expected: "at most one tag field", found: tags });
     }
+    const { assert!(MAX_RUNS == 4) };
     if workers > MAX_RUNS {
-        return Err(Fault::Workers { found: workers, most: MAX_RUNS });
+        return Err(Fault::Fields { expected: "at most 4 worker fields", found: workers });
     }
     Ok(width)
 }

@@ -11,8 +11,6 @@ pub(crate) mod ticks;
 use std::borrow::Cow;
 use std::hash::Hash;
 
-use serde::{Deserialize, Serialize};
-
 use self::field::{Field, Role};
 use self::geometry::Geometry;
 use self::text_form::TextForm;
@@ -24,17 +22,6 @@ pub const LONGEST_NAME: usize = 63;
 /// How long a step lasts at most, in microseconds, if there are enough IDs. Shorter steps would not make an index smaller.
 pub const MAX_STEP_MICROS: u64 = 16;
 
-/// How the sequence changes when a tick begins, if the tick has one step. With more steps, it follows the clock. In SQL and in
-/// definitions, a rule has the name that it is serialized as.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum SequenceRule {
-    /// It begins with the first IDs of a lane.
-    Reset,
-    /// It begins at a place that differs from tick to tick.
-    Rolling,
-}
-
 /// A checked division of at most 64 bits. Instants are microseconds since 1970-01-01T00:00:00Z.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Layout {
@@ -42,8 +29,6 @@ pub struct Layout {
     pub(crate) epoch: i64,
     pub(crate) tick_length: i64,
     pub(crate) fields: Cow<'static, [Field]>,
-    /// How the sequence changes when a tick begins.
-    pub rule: SequenceRule,
     /// How its IDs are written.
     pub text: TextForm,
     /// Whether flake makes IDs in this layout; it reads some formats only.
@@ -61,18 +46,11 @@ impl Layout {
         epoch: i64,
         tick_length: i64,
         fields: Vec<Field>,
-        rule: SequenceRule,
     ) -> Result<Self, Fault> {
         let geometry = Geometry::new(epoch, tick_length, &fields)?;
         let (name, fields, source) = (name.into(), Cow::Owned(fields), Cow::Borrowed("custom"));
         let (text, generates) = (TextForm::Decimal, true);
-        Ok(Self { name, epoch, tick_length, fields, rule, text, generates, source, geometry })
-    }
-
-    /// The same layout with a rolling sequence.
-    pub(crate) const fn rolling(mut self) -> Self {
-        self.rule = SequenceRule::Rolling;
-        self
+        Ok(Self { name, epoch, tick_length, fields, text, generates, source, geometry })
     }
 
     /// The same layout with another text form.
@@ -175,10 +153,8 @@ impl Layout {
         let geometry = &self.geometry;
         let counted = geometry.worker.mask() | geometry.sequence.mask();
         let uncounted = geometry.random_mask | geometry.tag.mask();
-        // A rolling sequence goes back if a tick has one step only.
-        let goes_on = matches!(self.rule, SequenceRule::Reset) || most_steps(self.tick_length) > 1;
         let in_order = counted == 0 || uncounted < counted & counted.wrapping_neg();
-        geometry.time_ordered && goes_on && geometry.worker.is_one_run() && in_order
+        geometry.time_ordered && geometry.worker.is_one_run() && in_order
     }
 
     /// How many integers a program may use for one ID: the ID itself and those that follow, or those that precede. The last field keeps

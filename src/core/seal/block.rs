@@ -1,10 +1,7 @@
 //! One ID and one block of AES-128.
 
 use aes::Aes128;
-use aes::cipher::{
-    Array, BlockCipherDecBackend, BlockCipherDecClosure, BlockCipherDecrypt, BlockCipherEncBackend,
-    BlockCipherEncClosure, BlockCipherEncrypt, BlockSizeUser, KeyInit,
-};
+use aes::cipher::{Array, BlockCipherDecrypt, BlockCipherEncrypt, KeyInit};
 
 use super::Secret;
 
@@ -14,8 +11,6 @@ const MARKED: u128 = 0xf << 76 | 0b11 << 62;
 const MARKS: u128 = 8 << 76 | 0b10 << 62;
 /// The bits below the ID, which are zero in every block that was sealed.
 const ZEROS: u128 = (1 << 58) - 1;
-
-type Block = Array<u8, <Aes128 as BlockSizeUser>::BlockSize>;
 
 /// A secret, expanded: AES in constant time, by the processor's instructions where it has them.
 #[derive(Clone)]
@@ -29,9 +24,7 @@ impl Cipher {
 
     /// Returns the UUID that stands for an ID.
     pub fn seal(&self, id: i64) -> u128 {
-        let mut block = Array::from(plain(id).to_be_bytes());
-        self.0.encrypt_with_backend(Walk(&mut block));
-        u128::from_be_bytes(block.0)
+        walk(plain(id), |block| self.0.encrypt_block(block.into()))
     }
 
     /// Returns the ID that a UUID stands for, or None if it was not sealed by this secret.
@@ -40,9 +33,7 @@ impl Cipher {
         if !is_marked(sealed) {
             return None;
         }
-        let mut block = Array::from(sealed.to_be_bytes());
-        self.0.decrypt_with_backend(Walk(&mut block));
-        let opened = u128::from_be_bytes(block.0);
+        let opened = walk(sealed, |block| self.0.decrypt_block(block.into()));
         let id = (opened >> 80) << 16 | (opened >> 64 & 0xfff) << 4 | (opened >> 58 & 0xf);
         (opened & ZEROS == 0).then_some(id as i64)
     }
@@ -58,34 +49,16 @@ fn is_marked(block: u128) -> bool {
     block & MARKED == MARKS
 }
 
-/// Cycle walking: again and again, until the block is a UUID of version 8. It ends, because a permutation that begins in a set comes
-/// back to it, after 64 times on average.
-struct Walk<'a>(&'a mut Block);
-
-impl BlockSizeUser for Walk<'_> {
-    type BlockSize = <Aes128 as BlockSizeUser>::BlockSize;
-}
-
-impl BlockCipherEncClosure for Walk<'_> {
-    #[inline(always)]
-    fn call<B: BlockCipherEncBackend<BlockSize = Self::BlockSize>>(self, cipher: &B) {
-        loop {
-            cipher.encrypt_block(self.0.into());
-            if is_marked(u128::from_be_bytes(self.0.0)) {
-                return;
-            }
-        }
-    }
-}
-
-impl BlockCipherDecClosure for Walk<'_> {
-    #[inline(always)]
-    fn call<B: BlockCipherDecBackend<BlockSize = Self::BlockSize>>(self, cipher: &B) {
-        loop {
-            cipher.decrypt_block((&mut *self.0).into());
-            if is_marked(u128::from_be_bytes(self.0.0)) {
-                return;
-            }
+/// Cycle walking: calls `step` again and again, until the block is a UUID of version 8. It ends, because a permutation that begins in a
+/// set comes back to it, after 64 times on average.
+#[inline(always)]
+fn walk(block: u128, step: impl Fn(&mut [u8; 16])) -> u128 {
+    let mut block = block.to_be_bytes();
+    loop {
+        step(&mut block);
+        let reached = u128::from_be_bytes(block);
+        if is_marked(reached) {
+            return reached;
         }
     }
 }

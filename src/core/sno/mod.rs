@@ -10,7 +10,6 @@ use std::borrow::Cow;
 use std::ops::Bound;
 
 pub use source::SnoSource;
-pub use text::{DIGIT_BITS, first_invalid};
 
 use crate::id::explain::{Run, draw, utc};
 use crate::layout::ticks::Ticks;
@@ -100,10 +99,10 @@ impl Sno {
         }
     }
 
-    /// Reads a text of any length with `decode`, which reads 16 characters; returns [`Error::SnoText`] if it is not a sno.
-    pub fn parse(text: &[u8], decode: impl Fn(&[u8; 16]) -> Result<Self, usize>) -> Result<Self, Error> {
+    /// Reads a text of any length; returns [`Error::SnoText`] if it is not a sno.
+    pub fn parse(text: &[u8]) -> Result<Self, Error> {
         let fault = match <&[u8; 16]>::try_from(text) {
-            Ok(digits) => match decode(digits) {
+            Ok(digits) => match Self::decode(digits) {
                 Ok(sno) => return Ok(sno),
                 Err(index) => TextFault::Character { character: char::from(text[index]), position: index + 1 },
             },

@@ -7,7 +7,7 @@ use crate::generator::path::Path;
 use crate::generator::source::IdSource;
 use crate::layout::bits::{Bits, Scattered};
 use crate::layout::ticks::Ticks;
-use crate::{Error, Lanes, Numbers, Part, SequenceRule, key};
+use crate::{Error, Lanes, Numbers, Part, key};
 
 /// The last 32 bits of a sno.
 const PARTITION: Bits = Bits { shift: 16, width: 16 };
@@ -76,10 +76,6 @@ impl IdSource for SnoSource {
 
     fn ticks(&self) -> Ticks {
         TICKS
-    }
-
-    fn rule(&self) -> SequenceRule {
-        SequenceRule::Reset
     }
 
     fn path(&self, lanes: &Lanes) -> Path {

@@ -26,7 +26,7 @@ const fn gather(x: u64) -> u64 {
 
 const ONES: u64 = 0x0101_0101_0101_0101;
 /// The bits of a word that hold eight digits: the lower five of every byte.
-pub const DIGIT_BITS: u64 = 31 * ONES;
+const DIGIT_BITS: u64 = 31 * ONES;
 /// From a digit's value to its character: values start at '2', and those from 8 up jump to 'a'.
 const TWO: u64 = b'2' as u64 * ONES;
 const JUMP: u64 = (b'a' - b'9' - 1) as u64;
@@ -47,7 +47,7 @@ const fn values(characters: u64) -> u64 {
 impl Sno {
     /// The first and the last 40 bits.
     #[inline]
-    pub const fn halves(&self) -> (u64, u64) {
+    const fn halves(&self) -> (u64, u64) {
         let [a, b, c, d, e, f, g, h, i, j] = self.0;
         // Two overlapping loads of eight bytes each.
         let (first, last) =
@@ -57,7 +57,7 @@ impl Sno {
 
     /// Returns the sno with the lowest 40 bits of these halves.
     #[inline]
-    pub const fn from_halves(first: u64, last: u64) -> Self {
+    const fn from_halves(first: u64, last: u64) -> Self {
         let last = last & HALF;
         let [a, b, c, d, e, f, g, h] = (first << 24 | last >> 16).to_be_bytes();
         let [i, j] = (last as u16).to_be_bytes();
@@ -90,7 +90,7 @@ impl Sno {
 
 /// Returns the index of the first character that is not a digit; there has to be one.
 #[cold]
-pub const fn first_invalid(text: &[u8; LENGTH]) -> usize {
+const fn first_invalid(text: &[u8; LENGTH]) -> usize {
     let mut index = 0;
     while matches!(text[index], b'2'..=b'9' | b'a'..=b'x') {
         index += 1;

@@ -4,9 +4,7 @@ use std::collections::HashSet;
 use std::sync::Barrier;
 use std::thread;
 
-use flake_core::{
-    Answer, Cursors, Generator, Lanes, Layout, Node, OwnCursors, Part, Remaining, SequenceRule, built_in,
-};
+use flake_core::{Answer, Cursors, Generator, Lanes, Layout, Node, OwnCursors, Part, Remaining, built_in};
 
 mod tick;
 use tick::{Server, TICK, layout, si, twitter};
@@ -79,8 +77,7 @@ fn sessions_of_one_lane_take_in_turn() {
 
 #[test]
 fn a_word_is_raised_from_its_present_value_only() {
-    let cursors =
-        OwnCursors::new(&Lanes::new(si(), Part::whole(Node::new(0, 1).unwrap())).unwrap(), SequenceRule::Reset);
+    let cursors = OwnCursors::new(&Lanes::new(si(), Part::whole(Node::new(0, 1).unwrap())).unwrap());
     assert!(cursors.swap(1, 0, 0, 7) && !cursors.swap(1, 0, 0, 9));
     assert_eq!([0, 1].map(|lane| cursors.load(lane, 0)), [0, 7]);
 }
@@ -91,7 +88,7 @@ fn threads_that_share_words_make_no_id_twice() {
     const THREADS: u64 = 4;
     const TICKS: i64 = 300;
     let lanes = Lanes::new(si(), Part::whole(Node::new(0, 1).unwrap())).unwrap();
-    let (cursors, barrier) = (OwnCursors::new(&lanes, si().rule), Barrier::new(THREADS as usize));
+    let (cursors, barrier) = (OwnCursors::new(&lanes), Barrier::new(THREADS as usize));
     let make = &|thread: u64| {
         let mut generator = Generator::start(si(), &lanes, thread % lanes.count, TICK);
         let mut ids = Vec::new();
@@ -258,47 +255,36 @@ fn the_last_tick_of_a_full_layout_has_ids() {
         (0, 1000, [53, 1, 10]),
         (0, 1_000_000, [43, 10, 11]),
     ] {
-        for rule in [SequenceRule::Reset, SequenceRule::Rolling] {
-            let fields = layout(tick, bits, rule).fields().to_vec();
-            let made = Layout::new("made", epoch, tick, fields, rule).unwrap();
-            let start = made.start_of(made.last_tick());
-            let server = Server::of(&made, 1, start);
-            let mut session = server.session(0);
-            let (numbers, end, _) = server.walk(&mut session);
-            assert_eq!(end, Answer::Wait { until: start + tick });
-            let made = numbers.iter().collect::<HashSet<_>>().len();
-            assert_eq!(made as u64, server.lanes.count * server.lanes.size() - server.first_of(0, 0), "{bits:?}");
-            assert_eq!(session.next(start + tick, &server.cursors, || 0), Answer::Exhausted);
-        }
+        let fields = layout(tick, bits).fields().to_vec();
+        let made = Layout::new("made", epoch, tick, fields).unwrap();
+        let start = made.start_of(made.last_tick());
+        let server = Server::of(&made, 1, start);
+        let mut session = server.session(0);
+        let (numbers, end, _) = server.walk(&mut session);
+        assert_eq!(end, Answer::Wait { until: start + tick });
+        let made = numbers.iter().collect::<HashSet<_>>().len();
+        assert_eq!(made as u64, server.lanes.count * server.lanes.size() - server.first_of(0, 0), "{bits:?}");
+        assert_eq!(session.next(start + tick, &server.cursors, || 0), Answer::Exhausted);
     }
 }
 
-/// The rule of the cursors counts, so it does not matter that the layouts have different ones.
+/// A tick of ten microseconds has one step.
 #[test]
-fn layouts_with_the_same_bits_and_different_rules_share_words() {
-    let [reset, rolling] = [SequenceRule::Reset, SequenceRule::Rolling].map(|rule| layout(10, [40, 2, 8], rule));
-    assert!(reset.same_bits(&rolling));
-    for first in [&reset, &rolling] {
-        let mut begins = HashSet::new();
-        for tick in 100..140 {
-            let server = Server::of(first, 1, 10 * tick);
-            let mut sessions = [server.session(0), server.session(0), server.session(1)];
-            sessions[0].adopt(&reset);
-            sessions[1].adopt(&rolling);
-            let (mut made, mut refusals) = (HashSet::new(), 0);
-            for turn in (0..3).cycle() {
-                match server.number(&mut sessions[turn], 0) {
-                    Ok(number) if made.insert(number) => refusals = 0,
-                    Ok(number) => panic!("{number} twice"),
-                    Err(_) if refusals == 2 => break,
-                    Err(_) => refusals += 1,
-                }
-                if made.len() == 1 {
-                    begins.extend(made.iter().map(|number| number % server.lanes.ids_per_step));
-                }
+fn layouts_with_the_same_bits_share_words() {
+    let [one, other] = [(); 2].map(|()| layout(10, [40, 2, 8]));
+    for tick in 100..140 {
+        let server = Server::of(&one, 1, 10 * tick);
+        let mut sessions = [server.session(0), server.session(0), server.session(1)];
+        sessions[1].adopt(&other);
+        let (mut made, mut refusals) = (HashSet::new(), 0);
+        for turn in (0..3).cycle() {
+            match server.number(&mut sessions[turn], 0) {
+                Ok(number) if made.insert(number) => refusals = 0,
+                Ok(number) => panic!("{number} twice"),
+                Err(_) if refusals == 2 => break,
+                Err(_) => refusals += 1,
             }
-            assert_eq!(made.len() as u64, server.lanes.count * server.lanes.size(), "{:?}", server.lanes);
         }
-        assert_eq!(begins.len() > 10, first.rule == SequenceRule::Rolling, "{begins:?}");
+        assert_eq!(made.len() as u64, server.lanes.count * server.lanes.size(), "{:?}", server.lanes);
     }
 }

@@ -3,12 +3,12 @@
 use std::collections::HashSet;
 use std::sync::Mutex;
 
-use flake_core::ledger::cursors::claims::{Claim, Quota, quota};
+use flake_core::ledger::cursors::claims::{Quota, quota};
 use flake_core::ledger::cursors::line::{BUILT_IN_LINES, CUSTOM_LINES, LaneCursors, MOST_LINES};
 use flake_core::ledger::host::Server;
 use flake_core::ledger::time::shared::Shared;
 use flake_core::ledger::time::state::State;
-use flake_core::{BUILTIN, IdSource, Layout, Node, Part, Place, SequenceRule, SnoSource, TURNS, built_in};
+use flake_core::{BUILTIN, IdSource, Layout, Node, Part, Place, SnoSource, TURNS, built_in};
 
 /// The lanes of each layout that these tests make.
 const LANES: u64 = 32;
@@ -48,7 +48,7 @@ impl Memory {
     }
 
     /// A session of a database begins a generator. Returns its lines.
-    fn claim<S: IdSource>(&self, source: S, database: u32) -> Option<Claim> {
+    fn claim<S: IdSource>(&self, source: S, database: u32) -> Option<usize> {
         let lanes = source.lanes(self.part).unwrap();
         Place::find(self, &source, [lanes; 2], 0, database).map(|place| place.claim)
     }
@@ -68,7 +68,7 @@ impl Memory {
 fn layout(database: u32, number: i64) -> Layout {
     let fields = built_in("instagram").unwrap().fields().to_vec();
     let epoch = 1 + i64::from(database) * 1_000_000 + number;
-    Layout::new("custom", epoch, 1000, fields, SequenceRule::Reset).unwrap()
+    Layout::new("custom", epoch, 1000, fields).unwrap()
 }
 
 /// Each of many databases takes all that it can. The layouts that are built in, those with their bits, and snos still have lines, on a
@@ -83,7 +83,7 @@ fn built_in_layouts_have_lines_whatever_databases_take() {
         for layout in BUILTIN.iter().filter(|&layout| layout.lanes(memory.part).is_ok()) {
             let claim = memory.claim(layout, 1000);
             assert!(claim.is_some(), "{} of {nodes} nodes", layout.name());
-            let like = Layout::new("like", layout.epoch(), layout.tick_length(), layout.fields().to_vec(), layout.rule);
+            let like = Layout::new("like", layout.epoch(), layout.tick_length(), layout.fields().to_vec());
             assert_eq!(memory.claim(&like.unwrap(), 1000), claim, "{}", layout.name());
             found.insert(format!("{claim:?}"));
         }

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 
 use flake_core::{
     Answer, BUILTIN, Cursors, Definition, Error, Field, Generator, IdSource, Lanes, Layout, Node, Numbers, OwnCursors,
-    Part, Parts, SequenceRule, SnoSource, built_in, is_always_built_in,
+    Part, Parts, SnoSource, built_in, is_always_built_in,
 };
 
 /// A generator, and the cursors that it takes from.
@@ -18,7 +18,7 @@ impl<'a> Session<'a> {
     /// A session that begins above the tick that contains `now`.
     fn above(layout: &'a Layout, lanes: &Lanes, now: i64) -> Self {
         let generator = Generator::start(layout, lanes, 0, now + 1);
-        Self { generator, cursors: OwnCursors::new(lanes, layout.rule) }
+        Self { generator, cursors: OwnCursors::new(lanes) }
     }
 
     fn next(&mut self, now: i64) -> Answer {
@@ -40,7 +40,7 @@ fn whole_worker(layout: &Layout, worker: u64) -> Lanes {
 fn with_epoch(name: &str, epoch_ms: i64) -> Layout {
     let layout = built_in(name).unwrap();
     let fields: Vec<Field> = layout.fields().to_vec();
-    Layout::new(name.to_owned(), epoch_ms * 1000, layout.tick_length(), fields, layout.rule).unwrap()
+    Layout::new(name.to_owned(), epoch_ms * 1000, layout.tick_length(), fields).unwrap()
 }
 
 /// They have no bit that tells the IDs apart.
@@ -103,7 +103,7 @@ fn a_used_up_lane_waits_even_while_the_clock_goes_back() {
 }
 
 /// The tick, the worker and the random bits of IDs are the same as the original's, whose sequence rolls from tick to tick. Here it
-/// rolls within a tick, and begins at a place that follows from the tick's number.
+/// begins anew in each tick.
 fn follows_but_for_the_sequence(layout: &Layout, ids: &[(u64, u64)]) {
     let mut last: Option<Parts> = None;
     for &(id, original) in ids {
@@ -136,16 +136,6 @@ fn a_generator_follows_the_trace_of_snowflake_si() {
     assert!(next.windows(2).all(|pair| sequence(&pair[1]) == (sequence(&pair[0]) + 1) % 256), "{next:?}");
     assert_eq!(next.iter().collect::<HashSet<_>>().len(), 256);
     assert_eq!(session.at(1700000000006), Answer::Wait { until: 1700000000007 * 1000 });
-}
-
-/// The first IDs of ticks have different sequence numbers, so that a table that is divided by them has rows in each part.
-#[test]
-fn a_rolling_sequence_begins_at_many_places() {
-    let layout = with_epoch("si", 1600000000000);
-    let mut session = Session::above(&layout, &whole_worker(&layout, 5), 1699999999999 * 1000);
-    let mut begins = [0; 256];
-    (0..25_600).for_each(|tick| begins[issued(session.at(1700000000000 + tick)) as usize & 255] += 1);
-    assert!(begins.iter().all(|times| (50..200).contains(times)), "{begins:?}");
 }
 
 #[test]
@@ -249,8 +239,7 @@ fn keys_show_whether_a_layout_is_built_in_custom_or_sno() {
     );
     for epoch in 1..100 {
         let fields = built_in("twitter").unwrap().fields().to_vec();
-        let [one, other] =
-            ["one", "other"].map(|name| Layout::new(name, epoch, 1000, fields.clone(), SequenceRule::Reset).unwrap());
+        let [one, other] = ["one", "other"].map(|name| Layout::new(name, epoch, 1000, fields.clone()).unwrap());
         assert_eq!(kind((&one).key()), 0);
         assert_eq!((&one).key(), (&other).key());
     }
@@ -302,7 +291,7 @@ fn a_generator_continues_for_layouts_of_the_same_bits() {
     let twitter = built_in("twitter").unwrap();
     let mut fields = twitter.fields().to_vec();
     fields[0].bits = 40;
-    let short = Layout::new("short", twitter.epoch(), 1000, fields, SequenceRule::Rolling).unwrap();
+    let short = Layout::new("short", twitter.epoch(), 1000, fields).unwrap();
     assert!(short.same_bits(twitter));
     assert_eq!((&short).key(), twitter.key());
     let end = short.start_of(short.last_tick()) + 1000;

@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 
 use flake_core::{
-    Answer, BUILTIN, Error, Field, Generator, IdSource, Lanes, Layout, Node, Numbers, OwnCursors, Part, ProcNumber,
-    Reversal, Role, SequenceRule, SnoSource, built_in,
+    Answer, BUILTIN, Error, Field, Generator, IdSource, Lanes, Layout, Node, Numbers, OwnCursors, Part, Reversal, Role,
+    SnoSource, built_in,
 };
 use proptest::prelude::*;
 
@@ -46,8 +46,7 @@ fn a_lane_has_enough_ids_for_a_session() {
 #[test]
 fn procs_begin_with_the_lanes_in_turn() {
     let si = lanes_of(built_in("si").unwrap(), (0, 1)).unwrap();
-    let procs = |count| (0..count).map(move |number| ProcNumber::new(number, count).unwrap());
-    assert_eq!(procs(5).map(|proc| si.of(proc)).collect::<Vec<_>>(), [0, 1, 0, 1, 0]);
+    assert_eq!([0, 1, 2, 3, 4].map(|proc| si.of(proc)), [0, 1, 0, 1, 0]);
 }
 
 /// If a lane had an even number of IDs in a step, all of its first IDs would be even.
@@ -149,7 +148,7 @@ fn ids_of_tick(layout: &Layout, lanes: &Lanes, lane: u64, cursors: &OwnCursors, 
 fn nodes_are_the_coarsest_field() {
     let ids = |layout: &Layout, node, count| {
         let lanes = lanes_of(layout, node).unwrap();
-        ids_of_tick(layout, &lanes, 0, &OwnCursors::new(&lanes, layout.rule), count)
+        ids_of_tick(layout, &lanes, 0, &OwnCursors::new(&lanes), count)
     };
     let twitter = built_in("twitter").unwrap();
     assert!(ids(twitter, (9, 32), 1000).iter().all(|&id| twitter.numbers(id)[1].1 == 9), "node = datacenter");
@@ -168,7 +167,7 @@ fn small_layout(worker_bits: u8, split: bool, sequence_bits: u8, worker_above: b
     } else {
         fields.insert(place, field("worker", worker_bits, Role::Worker { rank: 0 }));
     }
-    Layout::new("small", 0, tick, fields, SequenceRule::Reset).unwrap()
+    Layout::new("small", 0, tick, fields).unwrap()
 }
 
 /// Every ID of a tick has at most one maker.
@@ -182,7 +181,7 @@ fn no_two_parts_make_an_id_of_small_layouts() {
                 let mut makers = HashMap::new();
                 for (number, part) in (0..).zip(parts(nodes)) {
                     let Ok(lanes) = Lanes::new(&layout, part) else { continue };
-                    let cursors = OwnCursors::new(&lanes, layout.rule);
+                    let cursors = OwnCursors::new(&lanes);
                     let ids = ids_of_tick(&layout, &lanes, number % lanes.count, &cursors, usize::MAX);
                     assert!(!layout.increases() || ids.is_sorted_by(|one, next| one < next), "{lanes:?}");
                     // The session begins at its own place, and does not go back to those below it in the first step.
@@ -207,7 +206,7 @@ fn single_ids_of_sessions_are_spread() {
     for (name, nodes) in names.map(|name| (name, 1)).into_iter().chain([("twitter", 1024), ("si", 32)]) {
         let layout = built_in(name).unwrap();
         let lanes = Lanes::new(layout, Part::in_turn(node(0, nodes), 1, 0)).unwrap();
-        let cursors = OwnCursors::new(&lanes, layout.rule);
+        let cursors = OwnCursors::new(&lanes);
         let mut now = layout.start_of(1_000_000);
         let mut state = 1u64;
         let mut random = |limit: u64| {
@@ -274,10 +273,9 @@ fn automatic_partitions_are_nobody_elses() {
 }
 
 #[test]
-fn configurations_that_leave_a_node_or_a_proc_without_ids_are_refused() {
+fn configurations_that_leave_a_node_without_ids_are_refused() {
     let twitter = built_in("twitter").unwrap();
     assert!(matches!(Node::new(4, 4), Err(Error::NodeOutOfRange { id: 4, count: 4 })));
-    assert!(matches!(ProcNumber::new(122, 122), Err(Error::ProcOutOfRange { .. })));
     let error = lanes_of(twitter, (0, 1025)).unwrap_err();
     assert!(matches!(error, Error::TooManyNodes { workers: 1024, nodes: 1025, .. }));
     assert!(lanes_of(twitter, (0, 1024)).is_ok());
@@ -319,7 +317,7 @@ proptest! {
         let layout = built_in(layout).unwrap();
         let of_turn = |turn| Part::in_turn(node(0, nodes), turn, 0);
         let lanes = Lanes::new(layout, turn.map_or_else(|| Part::whole(node(0, nodes)), of_turn)).unwrap();
-        let cursors = OwnCursors::new(&lanes, layout.rule);
+        let cursors = OwnCursors::new(&lanes);
         let (start, length) = (layout.start_of(1_000), layout.tick_length());
         let (one, two) = (instants.0.rem_euclid(length), instants.1.rem_euclid(length));
         let instants = (one.min(two), one.max(two));

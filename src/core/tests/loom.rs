@@ -4,13 +4,13 @@
 
 use std::sync::Mutex;
 
-use flake_core::ledger::cursors::claims::{BUILT_IN, Claim, ClaimRequest, ServerCursors, claim};
+use flake_core::ledger::cursors::claims::{BUILT_IN, ServerCursors, claim};
 use flake_core::ledger::cursors::line::LaneCursors;
 use flake_core::ledger::host::Server;
 use flake_core::ledger::time::shared::Shared;
 use flake_core::ledger::time::state::State;
 use flake_core::watermark::{NONE, ProcTransactions, Snapshot};
-use flake_core::{Answer, Generator, IdSource, Lanes, Layout, Node, Part, SequenceRule, SnoSource, built_in};
+use flake_core::{Answer, Generator, IdSource, Lanes, Layout, Node, Part, SnoSource, built_in};
 use loom::model::Builder;
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicI64, Ordering, fence};
@@ -175,7 +175,7 @@ struct Cursors {
     shared: Shared,
     lines: Vec<LaneCursors>,
     state: Mutex<State>,
-    claim: Option<Claim>,
+    claim: Option<usize>,
 }
 
 impl Server for Cursors {
@@ -210,9 +210,7 @@ impl Cursors {
     fn new() -> Self {
         let (shared, lines) = (Shared::default(), vec![LaneCursors::default()]);
         let mut new = Self { shared, lines, state: Mutex::default(), claim: None };
-        let (key, rule) = (1, SequenceRule::Reset);
-        let (lanes, database) = (one_lane(), BUILT_IN);
-        new.claim = claim(&new, &ClaimRequest { key, lanes, rule, database });
+        new.claim = claim(&new, 1, &one_lane(), BUILT_IN);
         new
     }
 

@@ -1,8 +1,8 @@
 //! The node of an ID is the node whose numbers contain it.
 
 use flake_core::{
-    BUILTIN, Error, Field, IdSource, Lanes, Layout, Node, Numbers, Part, Parts, Reversal, Role, SequenceRule, SnoParts,
-    SnoSource, built_in,
+    BUILTIN, Error, Field, IdSource, Lanes, Layout, Node, Numbers, Part, Parts, Reversal, Role, SnoParts, SnoSource,
+    built_in,
 };
 use proptest::prelude::*;
 
@@ -91,7 +91,7 @@ fn layout_of_workers(coarse: u8, fine: u8) -> Layout {
         field("sequence", 1, Role::Sequence),
     ];
     let fields = fields.into_iter().filter(|field| field.bits > 0).collect();
-    Layout::new("of workers", 0, 1000, fields, SequenceRule::Reset).unwrap()
+    Layout::new("of workers", 0, 1000, fields).unwrap()
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Pace: how far sessions are ahead of the clock within a tick, and what they leave to others in long ticks.
 
-use flake_core::{Answer, Layout, SequenceRule};
+use flake_core::{Answer, Layout};
 
 mod tick;
 use tick::{Server, TICK, layout, si, twitter};
@@ -32,7 +32,7 @@ fn a_session_is_not_far_ahead_of_the_clock() {
 #[test]
 fn long_steps_have_no_pace() {
     for (step, at_once) in [(1000, false), (1001, true)] {
-        let made = layout(256 * step, [40, 2, 6], SequenceRule::Reset);
+        let made = layout(256 * step, [40, 2, 6]);
         let server = Server::of(&made, 1, 7 * 256 * step);
         assert_eq!((server.lanes.count, server.lanes.steps, server.lanes.ids_per_step), (1, 256, 1));
         let (numbers, answer) = server.all(&mut server.session(0), 0);
@@ -52,7 +52,7 @@ fn ticks_of_more_than_a_second_leave_something_to_others() {
         (60_000_000, [30, 1, 3], 2),
         (60_000_000, [30, 0, 2], 1),
     ] {
-        let made = layout(tick, bits, SequenceRule::Reset);
+        let made = layout(tick, bits);
         let server = Server::of(&made, 1, 100 * tick);
         let mut session = server.session(0);
         let (numbers, end, into_tick) = server.walk(&mut session);
@@ -67,7 +67,7 @@ fn ticks_of_more_than_a_second_leave_something_to_others() {
 #[test]
 fn ticks_of_centuries_have_steps_too() {
     let century = 36_525 * 86_400 * 1_000_000;
-    let layout = Layout::new("centuries", 0, century, twitter().fields().to_vec(), SequenceRule::Reset).unwrap();
+    let layout = Layout::new("centuries", 0, century, twitter().fields().to_vec()).unwrap();
     let server = Server::of(&layout, 1, century);
     assert_eq!((server.lanes.count, server.lanes.steps, server.lanes.ids_per_step), (1, 1 << 22, 1));
     let mut session = server.session(0);

@@ -1,8 +1,8 @@
 //! Parts: what the server of a node may use in a turn belongs to no other node or turn.
 
 use flake_core::{
-    BUILTIN, Error, Field, IdSource, Lanes, Layout, Node, Numbers, PARTS, Part, Parts, Reversal, Role, SequenceRule,
-    SnoSource, TURNS, built_in,
+    BUILTIN, Error, Field, IdSource, Lanes, Layout, Node, Numbers, PARTS, Part, Parts, Reversal, Role, SnoSource,
+    TURNS, built_in,
 };
 
 const COUNTS: [u32; 6] = [1, 2, 8, 32, 128, 1024];
@@ -28,7 +28,7 @@ fn layout(tick: i64, [time, workers, sequences]: [u8; 3], is_worker_above: bool)
         fields.swap(1, 2);
     }
     fields.retain(|field| field.bits > 0);
-    Layout::new("made", 0, tick, fields, SequenceRule::Reset).unwrap()
+    Layout::new("made", 0, tick, fields).unwrap()
 }
 
 /// Layouts with few worker bits, in the order of time or not, with ticks of more than a second or not.
@@ -41,7 +41,7 @@ fn custom() -> Vec<Layout> {
         // Time is the lowest field.
         let mut fields = layout(1000, [40, workers, sequences], true).fields().to_vec();
         fields.rotate_left(1);
-        all.push(Layout::new("made", 0, 1000, fields, SequenceRule::Reset).unwrap());
+        all.push(Layout::new("made", 0, 1000, fields).unwrap());
     }
     all
 }

@@ -7,9 +7,7 @@ use flake_core::ledger::host::Server;
 use flake_core::ledger::time::grant::RESERVE_AHEAD_MICROS;
 use flake_core::ledger::time::operator::{accept, start_above};
 use flake_core::sno::UNIT;
-use flake_core::{
-    Answer, Definition, IdSource, Lanes, Layout, Node, Part, Place, Resumable, SequenceRule, SnoSource, built_in,
-};
+use flake_core::{Answer, Definition, IdSource, Lanes, Layout, Node, Part, Place, Resumable, SnoSource, built_in};
 
 mod alone;
 use alone::{Alone, HOUR, NOON, SECOND};
@@ -68,7 +66,7 @@ fn an_adopted_rule_is_followed_in_a_new_era() {
     let twitter = built_in("twitter").unwrap();
     let mut fields = twitter.fields().to_vec();
     fields[0].bits = 39;
-    let short = Layout::new("short", twitter.epoch(), 1_000, fields, SequenceRule::Reset).unwrap();
+    let short = Layout::new("short", twitter.epoch(), 1_000, fields).unwrap();
     let end = short.start_of(short.last_tick()) + 1_000;
     assert!(
         end > NOON && short.same_bits(twitter),
@@ -228,24 +226,6 @@ fn layouts_have_words_of_their_own_unless_their_bits_are_the_same() {
     // Each of them has 32 lanes, so nothing is left; those that have cursors keep them.
     assert_eq!(claim(built_in("si").unwrap()), None);
     assert_eq!([twitter, sonyflake, instagram].map(claim), claims.map(Some));
-}
-
-/// The cursors of a server have the rule of the first layout.
-#[test]
-fn the_first_layout_of_the_same_bits_gives_the_rule() {
-    let fields = built_in("twitter").unwrap().fields().to_vec();
-    let with = |rule| Layout::new("short ticks", NOON - SECOND, 10, fields.clone(), rule).unwrap();
-    let (reset, rolling) = (with(SequenceRule::Reset), with(SequenceRule::Rolling));
-    for (first, second) in [(&reset, &rolling), (&rolling, &reset)] {
-        let mut alone = Alone::new();
-        begin(&mut alone, first);
-        let mut own = begin(&mut alone, second);
-        alone.at(NOON + SECOND);
-        let Answer::Issue(id) = next(&mut own, &mut alone, || 0) else { panic!() };
-        let lanes = own.generator.lanes();
-        let begins_with_the_lane = (id & 0x3f_ffff) % lanes.ids_per_step == 0;
-        assert_eq!(begins_with_the_lane, first.rule == SequenceRule::Reset, "{id}: {lanes:?}");
-    }
 }
 
 /// So no two of them have a sequence number of a unit in common, although their IDs would differ.

@@ -12,7 +12,7 @@ use flake_core::ledger::durable::page::record_mark;
 use flake_core::ledger::host::{Page, Server};
 use flake_core::ledger::time::begin::parts;
 use flake_core::ledger::time::operator::accept;
-use flake_core::{Answer, IdSource, Layout, Node, Place, ProcNumber, Resumable, Sno, SnoSource, built_in, lanes_of};
+use flake_core::{Answer, IdSource, Layout, Node, Place, Resumable, Sno, SnoSource, built_in, lanes_of};
 
 mod alone;
 use alone::{Alone, NOON, SECOND};
@@ -219,10 +219,9 @@ impl Cluster {
         source: S,
         argument: S::Argument,
     ) -> S::Id {
-        let proc = ProcNumber::new(proc as u32, SLOTS as u32).unwrap();
         let mut generator = own.take().unwrap_or_else(|| {
             let lanes = lanes_of(&source, parts(&mut self.primary).unwrap()).unwrap();
-            let place = Place::find(&self.primary, &source, lanes, lanes[0].of(proc), 1).unwrap();
+            let place = Place::find(&self.primary, &source, lanes, lanes[0].of(proc as u32), 1).unwrap();
             Resumable::begin(&mut self.primary, source, &place).unwrap()
         });
         loop {

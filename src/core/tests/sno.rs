@@ -4,8 +4,7 @@ use std::cell::Cell;
 
 use flake_core::sno::UNIT;
 use flake_core::{
-    Answer, Cursors, Error, Generator, IdSource, Lanes, Node, Numbers, OwnCursors, Part, SequenceRule, Sno, SnoParts,
-    SnoSource,
+    Answer, Cursors, Error, Generator, IdSource, Lanes, Node, Numbers, OwnCursors, Part, Sno, SnoParts, SnoSource,
 };
 use proptest::prelude::*;
 use serde::Deserialize;
@@ -24,7 +23,7 @@ fn in_steps(workers: Numbers, sequences: Numbers, steps: u64) -> Lanes {
 
 /// A generator that begins above the unit that contains `now`, and its cursors.
 fn above(lanes: &Lanes, now: i64) -> (Generator<SnoSource>, OwnCursors) {
-    (Generator::start(ANY, lanes, 0, now + 1), OwnCursors::new(lanes, SequenceRule::Reset))
+    (Generator::start(ANY, lanes, 0, now + 1), OwnCursors::new(lanes))
 }
 
 /// Asks a generator, which goes back in time if it can. The clock shows the same when it is read again.
@@ -56,9 +55,6 @@ impl Cursors for State {
     }
     fn are_current(&self) -> bool {
         true
-    }
-    fn rule(&self) -> SequenceRule {
-        SequenceRule::Reset
     }
 }
 
@@ -314,7 +310,7 @@ fn a_session_follows_another_one_that_has_gone_back() {
 fn all_lanes_decide_whether_snos_go_back() {
     let lanes = Lanes { count: 2, ..in_steps(Numbers { first: 0x8000, count: 2 }, Numbers { first: 0, count: 8 }, 1) };
     let lanes = Lanes { ids_per_step: 8, ..lanes };
-    let (noon, cursors) = (EPOCH + 1_000 * UNIT, OwnCursors::new(&lanes, SequenceRule::Reset));
+    let (noon, cursors) = (EPOCH + 1_000 * UNIT, OwnCursors::new(&lanes));
     let mut sessions = [0, 1].map(|lane| Generator::start(ANY, &lanes, lane, noon - 20 * UNIT));
     let mut at = |lane: usize, units: i64| match ask(&mut sessions[lane], &cursors, noon + units * UNIT, 0) {
         Answer::Issue(sno) => Ok(sno.parts().tick_tock),

@@ -3,7 +3,7 @@
 use std::ops::Bound::{Excluded, Included, Unbounded};
 
 use flake_core::sno::UNIT;
-use flake_core::{Error, Field, Layout, Reversal, Role, SequenceRule, Sno, built_in};
+use flake_core::{Error, Field, Layout, Reversal, Role, Sno, built_in};
 
 /// When the last unit of sno begins.
 const LAST: i64 = Sno::from_bytes([u8::MAX; 10]).instant();
@@ -111,11 +111,11 @@ fn layouts_whose_ids_have_no_hole_are_known() {
     let reserved = |bits: [u8; 3], value: u64| {
         let roles = [Role::Reserved { value }, Role::Timestamp { reversed: Reversal::Never }, Role::Sequence];
         let fields = roles.into_iter().zip(bits).map(|(role, bits)| Field { name: "".into(), bits, role }).collect();
-        Layout::new("custom", 0, 1_000, fields, SequenceRule::Reset).unwrap()
+        Layout::new("custom", 0, 1_000, fields).unwrap()
     };
     let above = reserved([2, 40, 10], 1).contiguous_ids().unwrap();
     assert_eq!((above.lowest, above.highest, above.turns_negative), (1 << 50, (1 << 51) - 1, false));
     let mut fields = reserved([2, 40, 10], 1).fields().to_vec();
     fields.swap(0, 1);
-    assert_eq!(Layout::new("custom", 0, 1_000, fields, SequenceRule::Reset).unwrap().contiguous_ids(), None);
+    assert_eq!(Layout::new("custom", 0, 1_000, fields).unwrap().contiguous_ids(), None);
 }

@@ -7,7 +7,6 @@
 
 use std::sync::atomic::{Ordering, fence};
 
-use super::entries::{add_prepared, with_prepared};
 use super::host::{QuerySnapshot, Refusal, WatermarkHost};
 use super::prepared::{self, Prepared, Transactions};
 use super::transactions::SessionTransactions;
@@ -88,7 +87,7 @@ fn scan<H: WatermarkHost>(host: &H, snapshot: &Snapshot<'_>) -> Result<i64, H::E
     }
     host.point("procs read");
     // After the procs: a transaction that is prepared is there before it leaves its proc.
-    Ok(least.min(with_prepared(host, |all| prepared::holds(all, snapshot, database)).unwrap_or(NONE)))
+    Ok(least.min(host.with_prepared(|all| prepared::holds(all, snapshot, database)).unwrap_or(NONE)))
 }
 
 /// Learns of the transactions that were prepared before the server started, once after each start.
@@ -103,7 +102,7 @@ fn learn_prepared<H: WatermarkHost>(host: &H) {
     let of = |(xid, bound)| Prepared::new(widened(next, xid), bound, host.database_of(xid));
     let carried: Vec<_> = carried.into_iter().map(of).collect();
     host.point("prepared read");
-    add_prepared(host, &carried);
+    host.add_prepared(&carried);
     are_known.store(true, Ordering::Release);
 }
 
@@ -117,6 +116,6 @@ fn check_learned<H: WatermarkHost>(host: &H, snapshot: &Snapshot<'_>) -> Result<
     let has_committed = |&xid: &u64| !host.known().is_running(xid) && host.has_committed(xid);
     let committed: Vec<u64> = snapshot.running_before(first).filter(has_committed).collect();
     let is_known = |all: &[Prepared], xid| all.iter().any(|one| one.xid() == Some(xid));
-    let are_known = || with_prepared(host, |all| committed.iter().all(|&xid| is_known(all, xid))).unwrap_or(false);
+    let are_known = || host.with_prepared(|all| committed.iter().all(|&xid| is_known(all, xid))).unwrap_or(false);
     if committed.is_empty() || are_known() { Ok(()) } else { Err(Refusal::NotYet.into()) }
 }

@@ -1,8 +1,8 @@
 //! The services that watermarks need of a server, in addition to the services for the ledger.
 
-use std::sync::atomic::{AtomicBool, AtomicU32};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-use super::prepared::{Prepared, Transactions};
+use super::prepared::{self, Prepared, Transactions};
 use super::{ProcTransactions, Snapshot};
 use crate::ledger::host::Host;
 
@@ -66,4 +66,23 @@ pub trait WatermarkHost: Host<Error: From<Refusal>> {
     fn carried(&self) -> Vec<(u32, i64)>;
     /// Returns the database of a prepared transaction; 0 if it has ended.
     fn database_of(&self, xid: u32) -> u32;
+
+    /// Calls `act` with the entries of prepared transactions that may be in use, if there are any.
+    fn with_prepared<R>(&self, act: impl FnOnce(&[Prepared]) -> R) -> Option<R> {
+        let entries = &self.prepared_use().entries;
+        if entries.load(Ordering::SeqCst) == 0 {
+            return None;
+        }
+        Some(self.prepared(|all| act(&all[..entries.load(Ordering::SeqCst) as usize])))
+    }
+
+    /// Adds prepared transactions to the entries.
+    fn add_prepared(&self, new: &[Prepared]) {
+        self.prepared(|all| {
+            for &one in new {
+                let at = prepared::add(all, one, &self.known()) as u32;
+                self.prepared_use().entries.fetch_max(at + 1, Ordering::SeqCst);
+            }
+        });
+    }
 }

@@ -12,7 +12,6 @@
 //!    clock is announced.
 
 pub mod ask;
-pub mod entries;
 pub mod host;
 pub mod prepared;
 pub mod published;

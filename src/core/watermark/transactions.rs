@@ -10,7 +10,6 @@
 use std::cell::Cell;
 
 use super::NONE;
-use super::entries::add_prepared;
 use super::host::WatermarkHost;
 use super::prepared::Prepared;
 use crate::instant::MIN_INSTANT;
@@ -114,7 +113,7 @@ impl SessionTransactions {
         let Some(xid) = xid.filter(|_| bound != NONE) else { return };
         // If no transaction can be prepared, there are no entries.
         if host.most_prepared() > 0 {
-            add_prepared(host, &[Prepared::new(xid, bound, host.database())]);
+            host.add_prepared(&[Prepared::new(xid, bound, host.database())]);
         }
         host.carry(xid, bound);
     }

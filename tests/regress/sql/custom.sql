@@ -9,8 +9,8 @@ SELECT flake_create_layout('kinds', '{ "epoch": "2024-01-01T00:00:00Z", "tick": 
                 {"name": "kind",      "bits": 6,  "role": "tag"},
                 {"name": "worker",    "bits": 8,  "role": "worker"},
                 {"name": "sequence",  "bits": 8,  "role": "sequence"} ],
-    "sequence": "reset", "text": "base62" }');
-SELECT name, epoch, tick, bits, sequence, ids_per_tick, ends_at, sortable_until, text_form, generates, source
+    "text": "base62" }');
+SELECT name, epoch, tick, bits, ids_per_tick, ends_at, sortable_until, text_form, generates, source
 FROM flake_layouts WHERE source = 'custom' ORDER BY name \gx
 
 -- They do what built-in ones do.
@@ -31,7 +31,7 @@ SELECT flake_next('kinds', -1);
 
 -- Two names for the same bits share a generator: never one ID twice.
 SELECT flake_create_layout('alias', '{"like": "twitter", "epoch": "2024-01-01T00:00:00Z", "text": "base58"}');
-SELECT flake_create_layout('alias2', '{"epoch": "2024-01-01T00:00:00Z", "tick": "1000us", "sequence": "rolling",
+SELECT flake_create_layout('alias2', '{"epoch": "2024-01-01T00:00:00Z", "tick": "1000us",
     "fields": [ {"name": "time", "bits": 41, "role": "timestamp"}, {"name": "node", "bits": 10, "role": "worker"},
                 {"name": "count", "bits": 12, "role": "sequence"} ]}');
 SELECT count(*), count(DISTINCT id) FROM (
@@ -61,7 +61,6 @@ CALL try('{"like": "twitter", "epoch": "2024-01-01T00:00:00.0000001Z"}');
 CALL try('{"like": "twitter", "tick": "0ms"}');
 CALL try('{"like": "twitter", "tick": "1 hour"}');
 CALL try('{"like": "twitter", "tick": "99999999999999999999s"}');
-CALL try('{"like": "twitter", "sequence": "random"}');
 CALL try('{"like": "twitter", "text": "base63"}');
 CALL try('{"like": "twitter", "fields": {}}');
 CALL try('{"like": "twitter", "fields": []}');

@@ -2,7 +2,7 @@
 SET timezone = 'UTC';
 SET datestyle = ISO;
 SET intervalstyle = postgres;
-SELECT name, epoch, tick, bits, sequence, ids_per_tick, ends_at, sortable_until FROM flake_layouts;
+SELECT name, epoch, tick, bits, ids_per_tick, ends_at, sortable_until FROM flake_layouts;
 -- Their fields, from the highest bits on, with what is not usual about them.
 SELECT name, source, string_agg(concat_ws(' ', field->>'name', field->>'bits', NULLIF(field->>'role', field->>'name'),
                                           NULLIF(field - '{name,bits,role}'::text[], '{}')), ', ' ORDER BY place) AS fields

@@ -1,7 +1,7 @@
 //! Definitions. An accepted definition makes a layout, and the same layout again after it was written and stored. Two layouts have
 //! the same key exactly if they make the same IDs.
 
-use flake_core::{BUILTIN, Definition, Error, FieldDefinition, Layout, RoleName, SequenceRule, TextForm};
+use flake_core::{BUILTIN, Definition, Error, FieldDefinition, Layout, RoleName, TextForm};
 
 use super::choices::Choices;
 use super::{generators, layout};
@@ -66,7 +66,6 @@ fn definition(choices: &mut Choices<'_>) -> Definition {
         epoch: is_alone.then(|| epoch(choices)),
         tick: is_alone.then(|| tick(choices)),
         fields: None,
-        sequence: choices.pick(&[None, Some(SequenceRule::Reset), Some(SequenceRule::Rolling)]),
         text: choices.flag().then(|| choices.pick(&TextForm::ALL)),
     };
     if is_alone || choices.flag() {
@@ -102,12 +101,11 @@ fn field(number: u8, choices: &mut Choices<'_>) -> FieldDefinition {
 fn change(definition: &mut Definition, choices: &mut Choices<'_>) {
     let fields = definition.fields.get_or_insert_default();
     let at = usize::from(choices.byte()) % fields.len().max(1);
-    match choices.byte() % 9 {
-        8 => widen_timestamp(fields),
+    match choices.byte() % 8 {
+        3 => widen_timestamp(fields),
         0 => definition.epoch = Some(epoch(choices)),
         1 => definition.tick = Some(tick(choices)),
         2 => definition.text = Some(choices.pick(&TextForm::ALL)),
-        3 => definition.sequence = choices.pick(&[None, Some(SequenceRule::Rolling)]),
         4 => fields.insert(at, field(7, choices)),
         5 if !fields.is_empty() => fields[at].bits = choices.byte(),
         6 if !fields.is_empty() => fields[at].role = choices.pick(&[RoleName::Worker, RoleName::Random, RoleName::Tag]),

@@ -20,7 +20,7 @@ pub fn never_repeat(layout: &Layout, other: &Layout, choices: &mut Choices<'_>) 
     let lanes = parts.map(|part| Lanes::new(layout, part));
     let [Ok(one), Ok(two)] = lanes else { return };
     // The sessions of a part share its cursors.
-    let cursors = [one, two].map(|lanes| OwnCursors::new(&lanes, if choices.flag() { other } else { layout }.rule));
+    let cursors = [one, two].map(|lanes| OwnCursors::new(&lanes));
     let word_of = [0, usize::from(parts[0] != parts[1])];
     let mut now = layout.start_of(choices.number() % (layout.last_tick() / 2 + 1));
     let above = now + 1;

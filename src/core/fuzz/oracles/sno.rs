@@ -9,10 +9,10 @@ use super::choices::Choices;
 
 const DIGITS: &[u8] = b"23456789abcdefghijklmnopqrstuvwx";
 
-/// Checks any text, and snos with the first bytes of the text, with one way to write and to read 16 characters.
-pub fn sno(data: &[u8], encode: fn(&Sno) -> [u8; 16], decode: fn(&[u8; 16]) -> Result<Sno, usize>) {
-    match Sno::parse(data, decode) {
-        Ok(sno) => assert_eq!(&encode(&sno), data),
+/// Checks any text, and snos with the first bytes of the text.
+pub fn sno(data: &[u8]) {
+    match Sno::parse(data) {
+        Ok(sno) => assert_eq!(&sno.encode(), data),
         Err(Error::SnoText { fault: TextFault::Length { found, expected: 16 }, .. }) => {
             assert!(found == data.len() && found != 16);
         }
@@ -28,13 +28,13 @@ pub fn sno(data: &[u8], encode: fn(&Sno) -> [u8; 16], decode: fn(&[u8; 16]) -> R
     let mut choices = Choices(data);
     let [sno, other] = [(); 2].map(|()| Sno::from_bytes(std::array::from_fn(|_| choices.byte())));
     let number = sno.bytes().iter().fold(0u128, |number, &byte| number << 8 | u128::from(byte));
-    let text = encode(&sno);
+    let text = sno.encode();
     for (place, digit) in text.iter().rev().enumerate() {
         assert_eq!(*digit, DIGITS[(number >> (5 * place)) as usize & 31]);
     }
-    assert_eq!(decode(&text), Ok(sno));
+    assert_eq!(Sno::decode(&text), Ok(sno));
     assert_eq!(Sno::from_slice(sno.bytes()), Ok(sno));
-    assert_eq!(sno.cmp(&other), encode(&sno).cmp(&encode(&other)));
+    assert_eq!(sno.cmp(&other), sno.encode().cmp(&other.encode()));
     let parts = SnoParts {
         unit: (number >> 41) as u64,
         tick_tock: number >> 40 & 1 == 1,

@@ -1,41 +1,34 @@
 //! Which lines of shared memory have the cursors of a layout, and what the cursors say.
 
 use super::line::{CUSTOM_LINES, LaneCursors};
+use crate::Lanes;
 use crate::cursors::Cursors;
 use crate::ledger::host::Server;
 use crate::ledger::time::shared::Shared;
 use crate::sync::{AtomicU64, Ordering};
-use crate::{Lanes, SequenceRule};
-
-/// The lines of a layout on a server.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Claim {
-    first: usize,
-    rule: SequenceRule,
-}
 
 /// The cursors of an era on a server.
 #[derive(Debug)]
 pub struct ServerCursors<'a, H> {
     host: &'a H,
-    claim: Claim,
+    first: usize,
     era: u64,
 }
 
 impl<'a, H: Server> ServerCursors<'a, H> {
-    /// The cursors that a generator of an era uses.
+    /// The cursors that a generator of an era uses, in the lines from this one on.
     #[inline]
-    pub const fn new(host: &'a H, claim: Claim, era: u64) -> Self {
-        Self { host, claim, era }
+    pub const fn new(host: &'a H, first: usize, era: u64) -> Self {
+        Self { host, first, era }
     }
 
     #[inline]
     fn cursor(&self, lane: u64, bit: u64) -> &AtomicU64 {
-        self.host.lines()[self.claim.first + lane as usize].cursor(self.era, bit)
+        self.host.lines()[self.first + lane as usize].cursor(self.era, bit)
     }
 
     fn count(&self) -> &AtomicU64 {
-        &self.host.lines()[self.claim.first].steps_back
+        &self.host.lines()[self.first].steps_back
     }
 }
 
@@ -64,24 +57,6 @@ impl<H: Server> Cursors for ServerCursors<'_, H> {
     fn are_current(&self) -> bool {
         self.host.shared().era() == self.era
     }
-
-    #[inline]
-    fn rule(&self) -> SequenceRule {
-        self.claim.rule
-    }
-}
-
-/// The layout whose IDs some cursors count.
-#[derive(Debug, Clone, Copy)]
-pub struct ClaimRequest {
-    /// The key of the layout. Layouts with the same bits have the same key, and share their cursors.
-    pub key: u64,
-    /// The layout's lanes on this server.
-    pub lanes: Lanes,
-    /// How the sequence changes when a tick begins.
-    pub rule: SequenceRule,
-    /// The database whose layout it is, or [`BUILT_IN`].
-    pub database: u32,
 }
 
 /// The number in place of a database for a built-in layout, which belongs to all of them.
@@ -96,10 +71,10 @@ pub struct Quota {
     pub most: u64,
 }
 
-/// Finds the lines of a layout, or takes free ones. Returns None if its database has too many. There are always enough for built-in
-/// layouts. Layouts with the same bits make the same IDs, so the rule of the first one is in force for all of them.
-pub fn claim(server: &impl Server, counted: &ClaimRequest) -> Option<Claim> {
-    let ClaimRequest { key, lanes, rule, database } = *counted;
+/// Finds the lines of a layout that has these lanes on the server, or takes free ones; returns the first. Returns None if its database
+/// has too many. There are always enough for built-in layouts. Layouts with the same bits have the same key, and share their lines.
+/// `database` is the layout's, or [`BUILT_IN`].
+pub fn claim(server: &impl Server, key: u64, lanes: &Lanes, database: u32) -> Option<usize> {
     let (lines, used) = (server.lines(), &server.shared().lines);
     // The lock keeps others from taking the same lines.
     server.lock(|_| {
@@ -118,7 +93,6 @@ pub fn claim(server: &impl Server, counted: &ClaimRequest) -> Option<Claim> {
             set(&of.key, key);
             set(&of.database, database.into());
             set(&of.lanes, lanes.count);
-            set(&of.rolls, u64::from(rule == SequenceRule::Rolling));
             used.store(all as u64 + lanes.count, Ordering::Release);
         }
         debug_assert_eq!(
@@ -126,9 +100,7 @@ pub fn claim(server: &impl Server, counted: &ClaimRequest) -> Option<Claim> {
             lanes.count,
             "layouts with the same bits have as many lanes"
         );
-        let rolls = of.rolls.load(Ordering::Relaxed) == 1;
-        let rule = if rolls { SequenceRule::Rolling } else { SequenceRule::Reset };
-        Some(Claim { first, rule })
+        Some(first)
     })
 }
 

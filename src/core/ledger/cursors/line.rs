@@ -15,7 +15,7 @@ pub const MOST_LINES: usize = CUSTOM_LINES + BUILT_IN_LINES;
 
 /// The cursors of one lane, in a cache line of their own. The first line of a layout also says what they count.
 #[repr(C, align(64))]
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct LaneCursors {
     cursors: [[AtomicU64; 2]; 2],
     /// In the first line of a layout, how often its snos have gone back in time.
@@ -26,21 +26,6 @@ pub struct LaneCursors {
     pub(super) database: AtomicU64,
     /// How many lanes the layout has; 0 in every line but the first one.
     pub(super) lanes: AtomicU64,
-    /// Whether the sequence rolls.
-    pub(super) rolls: AtomicU64,
-}
-
-impl Default for LaneCursors {
-    fn default() -> Self {
-        Self {
-            cursors: Default::default(),
-            steps_back: AtomicU64::new(0),
-            key: AtomicU64::new(0),
-            database: AtomicU64::new(0),
-            lanes: AtomicU64::new(0),
-            rolls: AtomicU64::new(0),
-        }
-    }
 }
 
 impl LaneCursors {

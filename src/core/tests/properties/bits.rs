@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use flake_core::{Error, Field, IdSource, Layout, Reversal, Role, SequenceRule};
+use flake_core::{Error, Field, IdSource, Layout, Reversal, Role};
 use proptest::prelude::*;
 
 use crate::layouts::{any_layout, parts_of, possible};
@@ -32,7 +32,7 @@ fn narrow_layout(time_bits: u8, below: &[(u8, u8, u8)], zero: bool) -> Layout {
     }
     let fields = fields.into_iter().enumerate();
     let fields = fields.map(|(number, (bits, role))| Field { name: format!("f{number}").into(), bits, role }).collect();
-    Layout::new("narrow", 0, 1_000, fields, SequenceRule::Reset).unwrap()
+    Layout::new("narrow", 0, 1_000, fields).unwrap()
 }
 
 /// All IDs that the layout can have in a tick.

@@ -16,7 +16,7 @@ fn lanes(layout: &Layout, (id, count, number): (u32, u32, u32)) -> Option<(Lanes
         _ => Part::whole(node),
     };
     let lanes = Lanes::new(layout, part).ok()?;
-    Some((lanes, OwnCursors::new(&lanes, layout.rule)))
+    Some((lanes, OwnCursors::new(&lanes)))
 }
 
 /// A generator that begins above the tick that contains `now`.
@@ -102,7 +102,7 @@ proptest! {
         steps in prop::collection::vec((-3i64..9, 0usize..700), 1..20),
     ) {
         let Some((lanes, cursors)) = lanes(&layout, part) else { return Ok(()) };
-        let others = OwnCursors::new(&lanes, layout.rule);
+        let others = OwnCursors::new(&lanes);
         let mut now = layout.start_of(1_000);
         let mut one = above(&layout, &lanes, lane, now);
         let mut many = one.clone();

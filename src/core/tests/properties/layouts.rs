@@ -1,6 +1,6 @@
 //! Random layouts and their IDs.
 
-use flake_core::{BUILTIN, Definition, Field, FieldDefinition, Layout, Parts, Reversal, Role, SequenceRule, TextForm};
+use flake_core::{BUILTIN, Definition, Field, FieldDefinition, Layout, Parts, Reversal, Role, TextForm};
 use proptest::prelude::*;
 
 /// Layouts with a timestamp, up to four worker fields, and other fields, in any order.
@@ -11,11 +11,10 @@ pub fn any_layout() -> impl Strategy<Value = Layout> {
         any::<bool>(),
         0usize..6,
         prop::sample::select(vec![1i64, 10, 1_000, 4_000, 10_000, 1_000_000]),
-        any::<bool>(),
         prop::sample::select(TextForm::ALL.to_vec()),
         prop::sample::select(vec!["2001-09-09T01:46:40Z", "1970-01-01T00:00:00Z", "-004713-11-24T00:00:00Z"]),
     )
-        .prop_map(|(rest, time_bits, reversed, place, tick, rolling, text, epoch)| {
+        .prop_map(|(rest, time_bits, reversed, place, tick, text, epoch)| {
             let (mut sequences, mut workers, mut tags) = (0, 0, 0);
             let mut fields: Vec<Field> = rest
                 .into_iter()
@@ -54,7 +53,6 @@ pub fn any_layout() -> impl Strategy<Value = Layout> {
                 epoch: Some(epoch.to_owned()),
                 tick: Some(format!("{tick}us")),
                 fields: Some(fields.iter().map(FieldDefinition::from).collect()),
-                sequence: Some(if rolling { SequenceRule::Rolling } else { SequenceRule::Reset }),
                 text: Some(text),
             };
             let json = serde_json::to_string(&definition).unwrap();

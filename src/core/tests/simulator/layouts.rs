@@ -7,8 +7,7 @@ use flake_core::ledger::cursors::own::OwnIds;
 use flake_core::ledger::host::{Host, Page};
 use flake_core::ledger::time::begin::parts;
 use flake_core::{
-    Answer, Field, IdSource, Lanes, Layout, Numbers, PARTS, Part, Place, ProcNumber, Resumable, Role, SequenceRule,
-    Sno, SnoSource, TURNS,
+    Answer, Field, IdSource, Lanes, Layout, Numbers, PARTS, Part, Place, Resumable, Role, Sno, SnoSource, TURNS,
 };
 
 use crate::host::Trouble;
@@ -20,7 +19,7 @@ pub const SECOND: i64 = 1_000_000;
 pub const HOUR: i64 = 3_600 * SECOND;
 /// Ten o'clock, when every story begins.
 pub const MORNING: i64 = 1_780_000_000 * SECOND;
-/// Their ticks are a quarter of a second, a millisecond, a second (rolling), a microsecond, a day, and ten seconds.
+/// Their ticks are a quarter of a second, a millisecond, a second, a microsecond, a day, and ten seconds.
 pub const LAYOUTS: usize = 6;
 /// The first kind of sno: the automatic partitions. The others are callers' partitions.
 pub const SNO: usize = LAYOUTS;
@@ -30,22 +29,22 @@ pub const DAY: usize = 4;
 pub const TEN: usize = 5;
 
 static OF_KINDS: LazyLock<[Layout; LAYOUTS]> = LazyLock::new(|| {
-    let layout = |name: &str, tick: i64, sequence_bits, rule| {
+    let layout = |name: &str, tick: i64, sequence_bits| {
         let field = |name: &'static str, bits, role| Field { name: name.into(), bits, role };
         let fields = vec![
             field("timestamp", 42, Role::Timestamp { reversed: flake_core::Reversal::Never }),
             field("worker", 4, Role::Worker { rank: 0 }),
             field("sequence", sequence_bits, Role::Sequence),
         ];
-        Layout::new(name.to_owned(), MORNING - 10 * 24 * HOUR, tick, fields, rule).unwrap()
+        Layout::new(name.to_owned(), MORNING - 10 * 24 * HOUR, tick, fields).unwrap()
     };
     [
-        layout("quarter", SECOND / 4, 3, SequenceRule::Reset),
-        layout("millisecond", 1000, 3, SequenceRule::Reset),
-        layout("second", SECOND, 5, SequenceRule::Rolling),
-        layout("microsecond", 1, 3, SequenceRule::Reset),
-        layout("day", 24 * HOUR, 6, SequenceRule::Reset),
-        layout("ten seconds", 10 * SECOND, 3, SequenceRule::Reset),
+        layout("quarter", SECOND / 4, 3),
+        layout("millisecond", 1000, 3),
+        layout("second", SECOND, 5),
+        layout("microsecond", 1, 3),
+        layout("day", 24 * HOUR, 6),
+        layout("ten seconds", 10 * SECOND, 3),
     ]
 });
 
@@ -119,13 +118,13 @@ pub enum Own {
 }
 
 impl Own {
-    pub fn begin<H: Host<Error = Trouble>>(host: &mut H, kind: usize, proc: ProcNumber) -> Result<Self, Trouble> {
+    pub fn begin<H: Host<Error = Trouble>>(host: &mut H, kind: usize, proc: u32) -> Result<Self, Trouble> {
         let lanes = parts(host)?.map(|part| lanes(kind, part));
         fn begin<S: IdSource, H: Host<Error = Trouble>>(
             host: &mut H,
             source: S,
             lanes: [Lanes; 2],
-            proc: ProcNumber,
+            proc: u32,
         ) -> Result<Box<Resumable<S>>, Trouble> {
             let place = Place::find(host, &source, lanes, lanes[0].of(proc), 1).unwrap();
             Ok(Box::new(Resumable::begin(host, source, &place)?))

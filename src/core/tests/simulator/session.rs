@@ -9,11 +9,11 @@ use flake_core::ledger::host::{Fault, Server};
 use flake_core::ledger::time::begin;
 use flake_core::ledger::time::shared::generation_of;
 use flake_core::watermark::transactions::SessionTransactions;
-use flake_core::{Answer, Node, ProcNumber};
+use flake_core::{Answer, Node};
 
 use crate::host::{Dead, Hosted, Terminated, Trouble};
 use crate::layouts::{self, Id, KINDS, Own, SECOND, SNO};
-use crate::machine::{Machine, SLOTS};
+use crate::machine::Machine;
 use crate::oracle::{Made, time};
 use crate::play::{Play, tell};
 use crate::procs::Look;
@@ -209,7 +209,7 @@ impl Play {
         kind: usize,
     ) -> Result<Answer<Id>, Trouble> {
         self.join(host, session)?;
-        let proc = ProcNumber::new(host.proc as u32, SLOTS as u32).unwrap();
+        let proc = host.proc as u32;
         let own = session.own[kind].take().map_or_else(|| Own::begin(host, kind, proc), Ok);
         let mut own = own?;
         let past = &session.past;

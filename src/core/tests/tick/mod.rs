@@ -3,9 +3,7 @@
 
 use std::cell::{Cell, RefCell};
 
-use flake_core::{
-    Answer, Cursors, Field, Generator, Lanes, Layout, Node, OwnCursors, Part, Reversal, Role, SequenceRule, built_in,
-};
+use flake_core::{Answer, Cursors, Field, Generator, Lanes, Layout, Node, OwnCursors, Part, Reversal, Role, built_in};
 
 /// The beginning of a millisecond.
 pub const TICK: i64 = 1_700_000_000_001_000;
@@ -39,9 +37,6 @@ impl Cursors for Watched {
     fn are_current(&self) -> bool {
         self.swaps_left.get() > 0
     }
-    fn rule(&self) -> SequenceRule {
-        self.cursors.rule()
-    }
 }
 
 /// A server that has all IDs of its node, its cursors, and the number of the tick that begins at `start`.
@@ -56,7 +51,7 @@ pub struct Server<'a> {
 impl<'a> Server<'a> {
     pub fn of(layout: &'a Layout, nodes: u32, start: i64) -> Self {
         let lanes = Lanes::new(layout, Part::whole(Node::new(0, nodes).unwrap())).unwrap();
-        let cursors = OwnCursors::new(&lanes, layout.rule);
+        let cursors = OwnCursors::new(&lanes);
         let cursors = Watched { cursors, taken: RefCell::default(), swaps_left: Cell::new(usize::MAX) };
         Self { layout, lanes, cursors, start, tick: layout.tick_at(start).unwrap() }
     }
@@ -115,9 +110,9 @@ pub fn si() -> &'static Layout {
 }
 
 /// A layout with a timestamp, a worker and a sequence.
-pub fn layout(tick: i64, bits: [u8; 3], rule: SequenceRule) -> Layout {
+pub fn layout(tick: i64, bits: [u8; 3]) -> Layout {
     let roles = [Role::Timestamp { reversed: Reversal::Never }, Role::Worker { rank: 0 }, Role::Sequence];
     let fields = ["timestamp", "worker", "sequence"].into_iter().zip(bits).zip(roles);
     let fields = fields.map(|((name, bits), role)| Field { name: name.into(), bits, role });
-    Layout::new("made", 0, tick, fields.filter(|field| field.bits > 0).collect(), rule).unwrap()
+    Layout::new("made", 0, tick, fields.filter(|field| field.bits > 0).collect()).unwrap()
 }

@@ -1,4 +1,4 @@
-//! Nanoseconds per operation without a server: `cargo bench -p flake-sno-simd`. It interleaves rounds and prints medians.
+//! Nanoseconds per operation without a server: `cargo bench -p flake-core`. It interleaves rounds and prints medians.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -20,7 +20,7 @@ fn time(mut operation: impl FnMut(u64)) -> f64 {
 fn generator<S: IdSource>(source: S, ids: u64, argument: S::Argument) -> impl FnMut(u64) {
     let start = source.ticks().start_of(1_000_000);
     let lanes = source.lanes(Part::in_turn(Node::new(0, 1).unwrap(), 0, 0)).unwrap();
-    let cursors = OwnCursors::new(&lanes, source.rule());
+    let cursors = OwnCursors::new(&lanes);
     let mut generator = Generator::start(source, &lanes, 3, start);
     let mut asked = 0;
     move |_| {
@@ -42,16 +42,14 @@ fn main() {
         .collect();
     let texts: Vec<[u8; 16]> = snos.iter().map(Sno::encode).collect();
     let (sno, text) = (|n: u64| &snos[n as usize % 1024], |n: u64| &texts[n as usize % 1024]);
-    let mut rounds: [(&str, Vec<f64>); 7] = Default::default();
+    let mut rounds: [(&str, Vec<f64>); 5] = Default::default();
     for _ in 0..ROUNDS {
         let figures = [
             ("sno next", time(&mut sno_next)),
             ("twitter next", time(&mut next)),
             ("twitter tick of an ID", time(|n| _ = black_box(layout.tick_of(black_box(n << 22))))),
-            ("encode", time(|n| _ = black_box(flake_sno_simd::encode(sno(n))))),
-            ("encode, portable", time(|n| _ = black_box(sno(n).encode()))),
-            ("decode", time(|n| _ = black_box(flake_sno_simd::decode(text(n))))),
-            ("decode, portable", time(|n| _ = black_box(Sno::decode(text(n))))),
+            ("encode", time(|n| _ = black_box(sno(n).encode()))),
+            ("decode", time(|n| _ = black_box(Sno::decode(text(n))))),
         ];
         for ((name, all), (of, figure)) in rounds.iter_mut().zip(figures) {
             *name = of;
