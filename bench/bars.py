@@ -46,7 +46,7 @@ SORTED = UNSORTED.replace(" OFFSET", " ORDER BY f OFFSET")
 # more so on a busy machine, steps of the clock pass between few IDs, and each takes a reading; time that has been taken is soon
 # over, and a grant of more takes tens of thousands of instructions. Both are left out.
 ALONE = [("flake_next", "flake_next('twitter')", 110), ("sno_next", "sno_next()", 195)]
-SELDOM = "*by_the_clock*", "*_or_wait_wrapper"
+SELDOM = "*by_the_clock*", "*next_or_wait*"
 # How many times another call's a row may take; and what of both is not counted, the row and an argument.
 BESIDE = [
     ("flake_to_text(id, 'twitter')", "id", 1.2, "id::text"),

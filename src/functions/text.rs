@@ -37,14 +37,14 @@ entry_point!(flake_to_text(id: i64, layout: Text<'_>), |call| {
 });
 
 entry_point!(flake_from_text(text: Text<'_>, layout: Text<'_>), |call| {
-    let short = text.inline_bytes().filter(|text| text.len() <= LONGEST_READ && text.is_ascii());
+    let short = text.inline_bytes().filter(|text| text.len() <= LONGEST_READ);
     // SAFETY: `layout` is argument 1, and the function caches nothing else. Nothing must be dropped.
-    Datum::from(unsafe {
-        match short {
-            Some(text) => with_layout(call, 1, layout, |layout| layout.parse(text)),
-            None => guarded(|| by_name(layout.bytes()).parse(&escape_non_ascii(text.bytes(), LONGEST_READ)).or_raise()),
-        }
-    })
+    unsafe {
+        let id = short.and_then(|text| with_layout(call, 1, layout, |layout| Ok(layout.parse(text).ok())));
+        // An error shows the text, whose encoding may be any.
+        let parse = || by_name(layout.bytes()).parse(&escape_non_ascii(text.bytes(), LONGEST_READ)).or_raise();
+        Datum::from(id.unwrap_or_else(|| guarded(parse)))
+    }
 });
 
 #[pg_extern(sql = "")]

@@ -40,10 +40,12 @@ pub unsafe fn with_memory_reserve<R>(act: impl FnOnce() -> R) -> R {
     }
 }
 
-/// Calls a function, and raises its panics as errors.
+/// Calls a function, and raises its panics as errors. Where an entry point seldom needs this, its usual way stays short.
 ///
 /// # Safety
 /// As for [`with_memory_reserve`].
+#[cold]
+#[inline(never)]
 pub unsafe fn guarded<R>(act: impl FnOnce() -> R) -> R {
     // SAFETY: as the caller promises.
     unsafe { with_memory_reserve(|| pgrx_extern_c_guard(act)) }
