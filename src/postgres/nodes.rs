@@ -1,13 +1,11 @@
 //! Builds nodes of the planner's expressions.
 #![allow(unsafe_code, reason = "builds nodes of plans")]
 
-use std::ffi::CStr;
 use std::slice;
 
 use pgrx::{PgList, is_a, pg_sys};
 
-use super::catalog::{in_schema, operator};
-use super::extension::PLAN_SCHEMA;
+use super::catalog::operator;
 
 type Node = *mut pg_sys::Node;
 
@@ -34,37 +32,6 @@ pub unsafe fn call(function: pg_sys::Oid, result: pg_sys::Oid, arguments: &[Node
     let form = pg_sys::CoercionForm::COERCE_EXPLICIT_CALL;
     // SAFETY: as the caller promises.
     unsafe { pg_sys::makeFuncExpr(function, result, list(arguments), pg_sys::InvalidOid, collation, form).cast() }
-}
-
-/// Returns a call of a function of [`PLAN_SCHEMA`], or None if there is none with these types of arguments. The plan depends on the
-/// function from now on, even if it contains only the result.
-///
-/// # Safety
-/// The arguments must be expressions of these types. The planner may be unknown.
-pub unsafe fn plan_call(
-    root: *mut pg_sys::PlannerInfo,
-    (name, result): (&CStr, pg_sys::Oid),
-    arguments: &[(Node, pg_sys::Oid)],
-    collation: pg_sys::Oid,
-) -> Option<Node> {
-    let (arguments, types): (Vec<_>, Vec<_>) = arguments.iter().copied().unzip();
-    // SAFETY: as the caller promises; the function is declared with these types.
-    unsafe {
-        let function = in_schema(PLAN_SCHEMA, name, &types)?;
-        depend_on(root, function);
-        Some(call(function, result, &arguments, collation))
-    }
-}
-
-/// Makes the plan depend on a function.
-///
-/// # Safety
-/// The planner may be unknown.
-pub unsafe fn depend_on(root: *mut pg_sys::PlannerInfo, function: pg_sys::Oid) {
-    if !root.is_null() {
-        // SAFETY: as the caller promises.
-        unsafe { pg_sys::record_plan_function_dependency(root, function) }
-    }
 }
 
 /// Returns a comparison by a B-tree strategy, or None if the bound is NULL: then the condition is NULL, which filters like false.

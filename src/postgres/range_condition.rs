@@ -8,10 +8,11 @@ use std::slice;
 use pgrx::{is_a, pg_sys};
 
 use super::call::{Argument, Text};
-use super::catalog::may_call;
+use super::catalog::{in_schema, may_call, operator};
 use super::expressions::{depends_on_row, is_atom, is_cheap, is_estimated_in_parts, is_small, is_sorted_by_call};
+use super::extension::PLAN_SCHEMA;
 use super::guard::guarded;
-use super::nodes::{and, compared, copy, depend_on, elements, plan_call};
+use super::nodes::{self, and, copy, elements};
 
 /// Returns whether a range exists for the constant argument after the span, and the span if it is a constant too. Planning must not
 /// raise an error, because `during` may never be called.
@@ -20,7 +21,7 @@ pub type HasRange = fn(Text<'_>, Option<pg_sys::Datum>) -> bool;
 /// Returns a support function's answer; a null pointer tells the planner that the request was not answered.
 ///
 /// # Safety The request must be the planner's. If the call returns a boolean, its arguments must be the key and the arguments of
-/// `first` and `last` in [`PLAN_SCHEMA`](super::extension::PLAN_SCHEMA), which must return keys of the same type.
+/// `first` and `last` in [`PLAN_SCHEMA`], which must return keys of the same type.
 pub unsafe fn answer(request: *mut pg_sys::Node, has_range: HasRange) -> pg_sys::Datum {
     // SAFETY: as the caller promises; the tag of a node tells its type.
     let condition = unsafe {
@@ -83,14 +84,22 @@ unsafe fn range_condition(
         if !may_call(call.funcid) {
             return None;
         }
+        // A plan that contains only the result of a function must still depend on the function.
+        let depend_on = |function| {
+            if !root.is_null() {
+                pg_sys::record_plan_function_dependency(root, function);
+            }
+        };
         let comparison = |end, strategy| {
-            let arguments: Vec<_> = span.iter().map(|&argument| copy(argument)).zip(others.iter().copied()).collect();
-            let bound = plan_call(root, (end, key_type), &arguments, call.inputcollid)?;
-            compared(copy(key), strategy, result(root, bound.cast()))
+            let (function, operator) = (in_schema(PLAN_SCHEMA, end, others)?, operator(key_type, strategy)?);
+            depend_on(function);
+            let bound = result(root, function, key_type, span, call.inputcollid).cast();
+            let none = pg_sys::InvalidOid;
+            Some(pg_sys::make_opclause(operator, pg_sys::BOOLOID, false, copy(key).cast(), bound, none, none).cast())
         };
         let lower = comparison(c"first", pg_sys::BTGreaterEqualStrategyNumber)?;
         let upper = comparison(c"last", pg_sys::BTLessEqualStrategyNumber)?;
-        depend_on(root, call.funcid);
+        depend_on(call.funcid);
         Some(and(&[lower, upper]))
     }
 }
@@ -114,21 +123,29 @@ unsafe fn constant(argument: *mut pg_sys::Node) -> Option<pg_sys::Datum> {
     constant.filter(|constant| !constant.constisnull).map(|constant| constant.constvalue)
 }
 
-/// Returns the result of a call of an immutable function if its arguments are constants, so that statistics and partitions can be
-/// compared with it. PostgreSQL would create an executor for that.
-unsafe fn result(root: *mut pg_sys::PlannerInfo, call: *mut pg_sys::FuncExpr) -> *mut pg_sys::Node {
-    // SAFETY: the call is complete; the cache of types has a row for its result.
+/// Returns the result of an immutable function if its arguments are constants, so that statistics and partitions can be compared
+/// with it. PostgreSQL would create an executor for that.
+unsafe fn result(
+    root: *mut pg_sys::PlannerInfo,
+    function: pg_sys::Oid,
+    of: pg_sys::Oid,
+    arguments: &[*mut pg_sys::Node],
+    collation: pg_sys::Oid,
+) -> *mut pg_sys::Node {
+    // SAFETY: it takes these arguments; the cache of types has a row for each; nodes in two places are copied.
     unsafe {
-        let pg_sys::FuncExpr { funcid, funcresulttype: of, inputcollid, .. } = *call;
-        let value = match *elements((*call).args) {
-            [span] => constant(span).map(|span| pg_sys::OidFunctionCall1Coll(funcid, inputcollid, span)),
+        let value = match *arguments {
+            [span] => constant(span).map(|span| pg_sys::OidFunctionCall1Coll(function, collation, span)),
             [span, layout] => constant(span)
                 .zip(constant(layout))
-                .map(|(span, layout)| pg_sys::OidFunctionCall2Coll(funcid, inputcollid, span, layout)),
+                .map(|(span, layout)| pg_sys::OidFunctionCall2Coll(function, collation, span, layout)),
             _ => None,
         };
-        let Some(value) = value else { return pg_sys::eval_const_expressions(root, call.cast()) };
-        let pg_sys::TypeCacheEntry { typlen, typbyval, .. } = *pg_sys::lookup_type_cache(of, 0);
-        pg_sys::makeConst(of, -1, pg_sys::InvalidOid, typlen.into(), value, false, typbyval).cast()
+        if let Some(value) = value {
+            let pg_sys::TypeCacheEntry { typlen, typbyval, .. } = *pg_sys::lookup_type_cache(of, 0);
+            return pg_sys::makeConst(of, -1, pg_sys::InvalidOid, typlen.into(), value, false, typbyval).cast();
+        }
+        let arguments: Vec<_> = arguments.iter().map(|&argument| copy(argument)).collect();
+        pg_sys::eval_const_expressions(root, nodes::call(function, of, &arguments, collation))
     }
 }

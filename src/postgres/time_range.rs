@@ -7,8 +7,9 @@ use std::ptr;
 use flake_core::ContiguousIds;
 use pgrx::{is_a, pg_sys};
 
-use super::catalog::may_call;
-use super::nodes::{and, compared, copy, int8, or, plan_call, relabeled};
+use super::catalog::{in_schema, may_call};
+use super::extension::PLAN_SCHEMA;
+use super::nodes::{and, call, compared, copy, int8, or, relabeled};
 use super::relation_uses::is_foreign;
 use super::time_filter::{EQUAL, Filter, Relation};
 
@@ -105,19 +106,34 @@ impl Filter<'_> {
     unsafe fn end(&self, relation: &Relation<'_>, name: &CStr) -> Option<*mut pg_sys::Node> {
         // SAFETY: the nodes belong to the query; functions are found by the types of their arguments.
         unsafe {
-            let (root, collation) = (relation.root, self.call.inputcollid);
             let mut instant = copy(self.instant);
             if self.instant_type != pg_sys::TIMESTAMPTZOID {
-                let local = [(instant, self.instant_type)];
-                instant = plan_call(root, (INSTANT, pg_sys::TIMESTAMPTZOID), &local, collation)?;
+                instant = self.call(relation, INSTANT, pg_sys::TIMESTAMPTZOID, &[(instant, self.instant_type)])?;
             }
             let more = self.more.iter().map(|&argument| (copy(argument), pg_sys::exprType(argument)));
             let arguments: Vec<_> = [(instant, pg_sys::TIMESTAMPTZOID)].into_iter().chain(more).collect();
-            let end = plan_call(root, (name, self.key_type()), &arguments, collation)?;
+            let end = self.call(relation, name, self.key_type(), &arguments)?;
             if is_a(instant, pg_sys::NodeTag::T_Const) {
-                return Some(pg_sys::eval_const_expressions(root, end));
+                return Some(pg_sys::eval_const_expressions(relation.root, end));
             }
             (!is_foreign(relation.oid)).then_some(end)
+        }
+    }
+
+    /// Returns a call of a function of [`PLAN_SCHEMA`].
+    unsafe fn call(
+        &self,
+        relation: &Relation<'_>,
+        name: &CStr,
+        result: pg_sys::Oid,
+        arguments: &[(*mut pg_sys::Node, pg_sys::Oid)],
+    ) -> Option<*mut pg_sys::Node> {
+        let (arguments, types): (Vec<_>, Vec<_>) = arguments.iter().copied().unzip();
+        // SAFETY: the function is declared with these types.
+        unsafe {
+            let function = in_schema(PLAN_SCHEMA, name, &types)?;
+            pg_sys::record_plan_function_dependency(relation.root, function);
+            Some(call(function, result, &arguments, self.call.inputcollid))
         }
     }
 }
