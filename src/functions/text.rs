@@ -10,7 +10,7 @@ use pgrx::prelude::*;
 use serde_json::value::RawValue;
 
 use crate::error::{Error, OrRaise, SEE_FIELDS};
-use crate::layouts::argument::with_layout;
+use crate::layouts::argument::{look_up, remembered, with_layout};
 use crate::layouts::by_name;
 use crate::postgres::call::{Text, text_datum};
 use crate::postgres::encoding::escape_non_ascii;
@@ -40,9 +40,9 @@ entry_point!(flake_from_text(text: Text<'_>, layout: Text<'_>), |call| {
     let short = text.inline_bytes().filter(|text| text.len() <= LONGEST_READ);
     // SAFETY: `layout` is argument 1, and the function caches nothing else. Nothing must be dropped.
     unsafe {
-        let id = short.and_then(|text| with_layout(call, 1, layout, |layout| Ok(layout.parse(text).ok())));
+        let id = short.and_then(|text| remembered(call, layout)?.parse(text).ok());
         // An error shows the text, whose encoding may be any.
-        let parse = || by_name(layout.bytes()).parse(&escape_non_ascii(text.bytes(), LONGEST_READ)).or_raise();
+        let parse = || look_up(call, 1, layout).parse(&escape_non_ascii(text.bytes(), LONGEST_READ)).or_raise();
         Datum::from(id.unwrap_or_else(|| guarded(parse)))
     }
 });

@@ -28,38 +28,35 @@ pub unsafe fn with_layout<R>(
     name: Text<'_>,
     act: impl Fn(&'static Layout) -> Result<R, Error>,
 ) -> R {
-    // SAFETY: as the caller promises.
+    // SAFETY: as the caller promises; nothing is borrowed that an error could leave borrowed.
     unsafe {
-        match call.cached::<Cached>().and_then(|cached| known(cached, name)).map(&act) {
+        match remembered(call, name).map(&act) {
             Some(Ok(result)) => result,
-            _ => look_up(call, number, name, act),
+            _ => guarded(|| act(look_up(call, number, name)).or_raise()),
         }
     }
 }
 
+/// Returns the layout that the call site remembers, if it has this name.
+///
+/// # Safety
+/// As for [`with_layout`].
 #[inline]
-fn known(cached: Cached, name: Text<'_>) -> Option<&'static Layout> {
+pub unsafe fn remembered(call: Call, name: Text<'_>) -> Option<&'static Layout> {
+    // SAFETY: as the caller promises.
+    let cached = unsafe { call.cached::<Cached>() }?;
     let is_same = cached.is_constant || is_same_name(cached.layout.name().as_bytes(), name.inline_bytes()?);
     (is_same && cached.catalog_version == custom::catalog_version()).then_some(cached.layout)
 }
 
+/// Looks up a layout, and lets the call site remember it. Raises an error if there is none.
+///
 /// # Safety
 /// As for [`with_layout`].
-#[cold]
-#[inline(never)]
-unsafe fn look_up<R>(
-    call: Call,
-    number: usize,
-    name: Text<'_>,
-    act: impl FnOnce(&'static Layout) -> Result<R, Error>,
-) -> R {
-    // SAFETY: as the caller promises; nothing is borrowed that an error could leave borrowed.
-    unsafe {
-        guarded(|| {
-            let catalog_version = custom::catalog_version();
-            let layout = by_name(name.bytes());
-            call.cache(Cached { layout, catalog_version, is_constant: call.is_constant(number) });
-            act(layout).or_raise()
-        })
-    }
+pub unsafe fn look_up(call: Call, number: usize, name: Text<'_>) -> &'static Layout {
+    let catalog_version = custom::catalog_version();
+    let layout = by_name(name.bytes());
+    // SAFETY: as the caller promises.
+    unsafe { call.cache(Cached { layout, catalog_version, is_constant: call.is_constant(number) }) };
+    layout
 }
