@@ -1,13 +1,11 @@
 //! Deployments of all sizes: no two parts of nodes have the same ID, nor do two lanes, and each server has what
 //! docs/how-to/plan-a-deployment.md shows.
 
-use std::collections::HashSet;
 use std::fmt::Write;
 use std::path::PathBuf;
 
 use flake_core::{
-    Answer, BUILTIN, Error, Generator, IdSource, Lanes, Layout, MAX_STEP_MICROS, Node, Numbers, OwnCursors, PARTS,
-    Part, SnoSource, TURNS,
+    BUILTIN, Error, IdSource, Lanes, Layout, MAX_STEP_MICROS, Node, Numbers, PARTS, Part, SnoSource, TURNS,
 };
 
 const NODES: [u32; 5] = [1, 8, 32, 128, 1024];
@@ -114,82 +112,6 @@ fn no_two_sessions_of_a_deployment_have_the_same_number() {
     }
     assert!(deployments > 50, "{deployments}");
     println!("{deployments} deployments, {parts} parts of steps");
-}
-
-/// Makes all IDs of a tick for each layout with different fields, except for layouts with too many, and checks that all are
-/// different. A session of each lane takes them by the cursors of its part.
-#[test]
-fn each_number_of_each_part_is_another_id() {
-    let mut seen = HashSet::new();
-    let is_new = |layout: &&Layout| {
-        let fields: Vec<_> = layout.fields().iter().map(|field| (field.bits, field.role)).collect();
-        seen.insert(format!("{fields:?} {:?}", layout.rule))
-    };
-    let mut made = 0;
-    for layout in generating().filter(is_new) {
-        let all = layout.workers() * layout.sequences();
-        if all > 1 << 24 {
-            continue;
-        }
-        let start = layout.epoch() + 1000 * layout.tick_length();
-        for nodes in NODES.into_iter().filter(|&nodes| u64::from(nodes) <= layout.workers()) {
-            let mut makers = vec![false; all as usize];
-            let of_node = |node| (0..PARTS).map(move |number| (Node::new(node, nodes).unwrap(), number));
-            for (node, number) in (0..nodes).flat_map(of_node) {
-                let part = Part::in_turn(node, number % TURNS, number / TURNS);
-                let lanes = Lanes::new(layout, part).unwrap();
-                let cursors = OwnCursors::new(&lanes, layout.rule);
-                let generator = |lane| Generator::start(layout, &lanes, lane, start);
-                // The lanes below the place of the first session would lose their IDs of the first step.
-                let mut own: Vec<_> = (0..lanes.count).collect();
-                own.sort_by_key(|&lane| lanes.place(lane, 1000, 0));
-                let mut sessions: Vec<_> = own.into_iter().map(generator).collect();
-                let (mut of_part, mut now) = (0, Some(start));
-                while let Some(at) = now {
-                    let next = sessions.iter_mut().map(|session| {
-                        let (made, next) = take_all(layout, session, &cursors, at, &mut makers);
-                        of_part += made;
-                        next
-                    });
-                    now = next.collect::<Vec<_>>().into_iter().flatten().min();
-                }
-                let of_lanes = lanes.count * lanes.size();
-                assert_eq!(of_part, of_lanes, "{} as {part:?}", layout.name());
-                made += of_part;
-            }
-        }
-    }
-    assert!(made > 100_000_000, "{made}");
-    println!("{made} IDs");
-}
-
-/// Makes all IDs that a session can make at an instant. Each must be new. Returns how many there are, and when to ask again in
-/// this tick.
-fn take_all(
-    layout: &Layout,
-    session: &mut Generator<&Layout>,
-    cursors: &OwnCursors,
-    now: i64,
-    makers: &mut [bool],
-) -> (u64, Option<i64>) {
-    let (mut ids, mut made) = ([0; 4096], 0);
-    loop {
-        let count = session.fill(now, cursors, &mut ids, || 0);
-        for &id in &ids[..count] {
-            let parts = layout.unpack(id).unwrap();
-            let number = parts.worker * layout.sequences() + parts.sequence;
-            assert!(!std::mem::replace(&mut makers[number as usize], true), "{id} of {}", layout.name());
-        }
-        made += count as u64;
-        if count > 0 {
-            continue;
-        }
-        return match session.next(now, cursors, || 0) {
-            Answer::Wait { .. } => (made, None),
-            Answer::Ahead { until } => (made, Some(until)),
-            answer => panic!("{answer:?} from {}", layout.name()),
-        };
-    }
 }
 
 /// Rounds to two or three digits, with thousands, millions or billions.

@@ -1,11 +1,8 @@
 //! Parts: what the server of a node may use in a turn belongs to no other node or turn.
 
 use flake_core::{
-    BUILTIN, Error, Field, IdSource, Lanes, Layout, Node, Numbers, PARTS, Part, Parts, Reversal, Role, SequenceRule,
-    SnoSource, TURNS, built_in,
+    Error, Field, Lanes, Layout, Node, Numbers, PARTS, Part, Reversal, Role, SequenceRule, TURNS, built_in,
 };
-
-const COUNTS: [u32; 6] = [1, 2, 8, 32, 128, 1024];
 
 fn node(id: u32, count: u32) -> Node {
     Node::new(id, count).unwrap()
@@ -44,10 +41,6 @@ fn custom() -> Vec<Layout> {
         all.push(Layout::new("made", 0, 1000, fields, SequenceRule::Reset).unwrap());
     }
     all
-}
-
-fn generating() -> impl Iterator<Item = &'static Layout> {
-    BUILTIN.iter().filter(|layout| layout.generates)
 }
 
 /// Checks that parts lie in what the node has, and that none overlaps those before it. They are in order, so each is behind
@@ -96,15 +89,6 @@ fn check(layout: &Layout, nodes: u32) -> usize {
     0
 }
 
-#[test]
-fn parts_of_built_in_layouts_do_not_overlap() {
-    let mut seen = 0;
-    for (layout, nodes) in generating().flat_map(|layout| COUNTS.map(|nodes| (layout, nodes))) {
-        seen += check(layout, nodes);
-    }
-    assert!(seen > 50_000, "{seen}");
-}
-
 /// A node with as many IDs as there are parts has them, a node with fewer has none.
 #[test]
 fn parts_of_layouts_with_few_workers_do_not_overlap() {
@@ -117,32 +101,6 @@ fn parts_of_layouts_with_few_workers_do_not_overlap() {
         }
     }
     assert!(seen > 1000 && without > 100, "{seen} parts; {without} deployments without any");
-}
-
-#[test]
-fn an_id_of_a_part_is_an_id_of_its_node() {
-    let all: Vec<Layout> = generating().cloned().chain(custom()).collect();
-    let mut seen = 0;
-    for layout in &all {
-        for part in
-            COUNTS.into_iter().flat_map(|count| [0, count / 2, count - 1].map(|id| node(id, count))).flat_map(in_turns)
-        {
-            for part in [part, Part::whole(part.node())] {
-                let Ok((workers, sequences)) = part.numbers(layout) else { continue };
-                for (worker, sequence) in
-                    [(0, 0), (workers.count / 2, sequences.count / 2), (workers.count - 1, sequences.count - 1)]
-                {
-                    let (worker, sequence) = (workers.first + worker, sequences.first + sequence);
-                    let id = layout.pack(&Parts { tick: 1000, worker, sequence, random: 5 }).unwrap();
-                    // It does not matter which of the nodes asks.
-                    let asking = node(part.node().count() / 3, part.node().count());
-                    assert_eq!(layout.node_of(id, asking), Ok(Some(part.node().id())), "{part:?} of {layout:?}");
-                    seen += 1;
-                }
-            }
-        }
-    }
-    assert!(seen > 10_000, "{seen}");
 }
 
 #[test]
@@ -163,37 +121,6 @@ fn the_most_nodes_have_parts() {
     // A layout with the most workers that there can be.
     let wide = layout(1000, [1, 63, 0], true);
     follow_each_other(&wide, in_turns(node(most - 1, most)));
-}
-
-/// How many IDs of a tick the sessions of a server can make, before lanes round it.
-fn ids(name: &str, nodes: u32) -> u64 {
-    let (part, layout) = (Part::in_turn(node(0, nodes), 1, 0), built_in(name).unwrap());
-    let (workers, sequences) = part.numbers(layout).unwrap();
-    let lanes = Lanes::new(layout, part).unwrap();
-    let (all, used) = (workers.count * sequences.count, lanes.size() * lanes.count);
-    assert!(used <= all && used as f64 >= 0.99 * all as f64, "{used} of {all} IDs of {name}: {lanes:?}");
-    let per_second = u128::from(used) * 1_000_000 / layout.tick_length() as u128;
-    assert_eq!(lanes.ids_per_second(layout.tick_length()), per_second);
-    all
-}
-
-#[test]
-fn a_part_has_an_eighth_of_the_nodes_ids() {
-    for (name, nodes, expected) in [
-        ("twitter", 1, 524_288),
-        ("twitter", 32, 16_384),
-        ("twitter", 1024, 512),
-        ("si", 1, 1024),
-        ("si", 32, 32),
-        ("base64id", 1, 65_536),
-        ("sonyflake", 1, 1 << 21),
-        ("si_single", 1, 1024),
-        ("mastodon", 1, 8192),
-        ("uniqueid", 1, 8192),
-        ("seata", 1, 1 << 19),
-    ] {
-        assert_eq!(ids(name, nodes), expected, "{name} as one of {nodes}");
-    }
 }
 
 /// The rule never changes once it is released, because sessions of several versions rely on it.
@@ -220,26 +147,4 @@ fn workers_are_divided_if_there_are_enough_and_else_the_sequence() {
     let all = in_turns(node(0, 1)).map(|part| part.numbers(&few).unwrap());
     let all: Vec<_> = all.map(|(workers, sequences)| (workers.first, sequences.first)).collect();
     assert_eq!(all, [(0, 0), (0, 1), (0, 2), (0, 3), (1, 0), (1, 1), (1, 2), (1, 3)]);
-}
-
-/// Its sequence is divided among nodes and parts.
-#[test]
-fn a_partition_of_a_caller_has_ids_for_many_nodes() {
-    let lanes = |nodes, turn, generation| {
-        let lanes = SnoSource { partition: Some(7) }.lanes(Part::in_turn(node(nodes - 1, nodes), turn, generation))?;
-        assert_eq!(lanes.workers, Numbers { first: 7, count: 1 });
-        Ok(lanes.sequences)
-    };
-    for (turn, generation) in (0..PARTS).map(|number| (number % TURNS, number / TURNS)) {
-        let of = |nodes: u32| {
-            let count = u64::from((1 << 13) / nodes);
-            Ok::<_, Error>(Numbers { first: u64::from(8 * (nodes - 1) + turn + 4 * generation) * count, count })
-        };
-        for nodes in [1, 32, 256, 8192] {
-            assert_eq!(lanes(nodes, turn, generation), of(nodes));
-        }
-        let error = lanes(8193, turn, generation).unwrap_err();
-        assert!(matches!(error, Error::TooFewIds { workers: 1, sequences: 7, parts: 8, .. }), "{error:?}");
-        assert!(matches!(lanes(1 << 28, turn, generation), Err(Error::TooFewIds { sequences: 0, .. })));
-    }
 }

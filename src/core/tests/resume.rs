@@ -212,24 +212,6 @@ fn a_new_session_uses_the_rest_of_a_tick_in_which_a_lane_is_used_up() {
     make(&mut new, &mut alone, (now, 1), || 0);
 }
 
-#[test]
-fn layouts_have_words_of_their_own_unless_their_bits_are_the_same() {
-    let alone = Alone::new();
-    let part = Part::whole(Node::new(0, 1).unwrap());
-    let claim = |layout: &Layout| {
-        let place = Place::find(&alone, &layout, [Lanes::new(layout, part).unwrap(); 2], 0, 1);
-        place.map(|place| place.claim)
-    };
-    let [twitter, leaf, sonyflake, instagram] =
-        ["twitter", "leaf", "sonyflake", "instagram"].map(|name| built_in(name).unwrap());
-    let claims = [twitter, sonyflake, instagram].map(|layout| claim(layout).unwrap());
-    assert!(claims[0] != claims[1] && claims[1] != claims[2] && claims[0] != claims[2], "{claims:?}");
-    assert_eq!(claim(leaf), Some(claims[0]));
-    // Each of them has 32 lanes, so nothing is left; those that have cursors keep them.
-    assert_eq!(claim(built_in("si").unwrap()), None);
-    assert_eq!([twitter, sonyflake, instagram].map(claim), claims.map(Some));
-}
-
 /// The cursors of a server have the rule of the first layout.
 #[test]
 fn the_first_layout_of_the_same_bits_gives_the_rule() {

@@ -4,8 +4,7 @@ use std::cell::Cell;
 
 use flake_core::sno::UNIT;
 use flake_core::{
-    Answer, Cursors, Error, Generator, IdSource, Lanes, Node, Numbers, OwnCursors, Part, SequenceRule, Sno, SnoParts,
-    SnoSource,
+    Answer, Cursors, Error, Generator, Lanes, Numbers, OwnCursors, SequenceRule, Sno, SnoParts, SnoSource,
 };
 use proptest::prelude::*;
 use serde::Deserialize;
@@ -115,64 +114,7 @@ fn texts_that_only_the_original_accepts_are_refused() {
     assert_eq!((Sno::ZERO.encode(), Sno::ZERO.instant()), (*b"2222222222222222", EPOCH));
 }
 
-/// The text, computed digit by digit.
-fn plain_text(bytes: &[u8; 10]) -> [u8; 16] {
-    const DIGITS: &[u8] = b"23456789abcdefghijklmnopqrstuvwx";
-    let number = bytes.iter().fold(0u128, |number, &byte| number << 8 | u128::from(byte));
-    std::array::from_fn(|i| DIGITS[(number >> (5 * (15 - i))) as usize & 31])
-}
-
-#[test]
-fn ten_million_random_snos_read_and_write_as_digit_by_digit() {
-    let mut state = 0x9e3779b97f4a7c15u64;
-    let mut random = || {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        state
-    };
-    for _ in 0..10_000_000 {
-        let mut bytes = [0; 10];
-        bytes[..8].copy_from_slice(&random().to_be_bytes());
-        bytes[8..].copy_from_slice(&random().to_be_bytes()[..2]);
-        let sno = Sno::from_bytes(bytes);
-        let text = plain_text(&bytes);
-        assert_eq!(sno.encode(), text);
-        assert_eq!(Sno::decode(&text), Ok(sno));
-    }
-}
-
 proptest! {
-    #[test]
-    fn only_digits_are_read(text: [u8; 16]) {
-        let wrong = text.iter().position(|byte| !matches!(byte, b'2'..=b'9' | b'a'..=b'x'));
-        match Sno::decode(&text) {
-            Ok(sno) => prop_assert!(wrong.is_none() && sno.encode() == text),
-            Err(place) => prop_assert_eq!(wrong, Some(place)),
-        }
-    }
-
-    #[test]
-    fn one_wrong_character_is_found(bytes: [u8; 10], place in 0usize..16, other: u8) {
-        let mut text = Sno::from_bytes(bytes).encode();
-        text[place] = other;
-        match Sno::decode(&text) {
-            Ok(_) => prop_assert!(matches!(other, b'2'..=b'9' | b'a'..=b'x')),
-            Err(found) => prop_assert_eq!(found, place),
-        }
-    }
-
-    #[test]
-    fn bytes_texts_and_times_sort_alike(one: [u8; 10], two: [u8; 10]) {
-        let (one, two) = (Sno::from_bytes(one), Sno::from_bytes(two));
-        prop_assert_eq!(one.cmp(&two), one.encode().cmp(&two.encode()));
-        if one.instant() < two.instant() {
-            prop_assert!(one < two);
-        }
-        prop_assert_eq!(one.parts().pack(), one);
-        prop_assert_eq!(one.with_metabyte(7).parts(), SnoParts { metabyte: 7, ..one.parts() });
-    }
-
     /// The clock jumps. No sno is made twice, and each lies in the clock's unit.
     #[test]
     fn generators_never_repeat(steps in 1u64..9, jumps in prop::collection::vec((-40i64..60, 1usize..20), 1..200)) {
@@ -352,22 +294,4 @@ fn no_sno_is_made_after_the_last_unit() {
     );
     assert_eq!(generator.next(LAST + UNIT, &cursors, 0), Answer::Exhausted);
     assert!(matches!(generator.next(LAST + UNIT - 1, &cursors, 0), Answer::Issue(_)));
-}
-
-#[test]
-fn automatic_partitions_are_above_those_of_callers() {
-    let whole = |id, count| Part::whole(Node::new(id, count).unwrap());
-    let automatic = |id, count| SnoSource { partition: None }.lanes(whole(id, count)).unwrap().workers;
-    assert_eq!(automatic(0, 1), Numbers { first: 32_768, count: 4096 });
-    assert_eq!(automatic(3, 4), Numbers { first: 57_344, count: 4096 });
-    let of_caller = |partition| SnoSource { partition: Some(partition) }.lanes(whole(0, 1));
-    assert_eq!(of_caller(32_767).unwrap().workers, Numbers { first: 32_767, count: 1 });
-    for partition in [-1, 32_768] {
-        assert!(matches!(of_caller(partition), Err(Error::SnoPart { max: 32_767, .. })), "{partition}");
-    }
-    let key = |partition| SnoSource { partition }.key();
-    assert!(key(None) != key(Some(0)) && key(Some(0)) != key(Some(1)), "each partition must have a key of its own");
-    let [cursors, others] = [0, 32_767].map(|partition| SnoSource { partition: Some(partition) }.cursors());
-    assert_eq!(cursors, others, "there are too many partitions of callers to have cursors each");
-    assert_ne!(cursors, SnoSource { partition: None }.cursors());
 }

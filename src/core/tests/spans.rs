@@ -8,27 +8,6 @@ use flake_core::{Error, Field, Layout, Reversal, Role, SequenceRule, Sno, built_
 /// When the last unit of sno begins.
 const LAST: i64 = Sno::from_bytes([u8::MAX; 10]).instant();
 
-#[test]
-fn time_before_the_epoch_and_after_the_last_tick_does_not_count() {
-    let twitter = built_in("twitter").unwrap();
-    let (epoch, end) = (twitter.epoch(), twitter.start_of(twitter.last_tick()) + 1_000);
-    let (of_a_tick, last) = (0x3f_ffff, i64::MAX);
-    let spans = [
-        (Unbounded, Unbounded, Some((0, last))),
-        (Included(epoch), Included(epoch), Some((0, of_a_tick))),
-        (Included(epoch - 5_000), Included(epoch), Some((0, of_a_tick))),
-        (Included(epoch - 5_000), Excluded(epoch), None),
-        (Unbounded, Included(epoch - 1), None),
-        (Unbounded, Excluded(i64::MIN), None),
-        (Included(end - 1), Included(end + 5_000), Some((last - of_a_tick, last))),
-        (Included(end), Included(end + 5_000), None),
-        (Included(epoch + 5_000), Included(epoch), None),
-    ];
-    for (from, to, ids) in spans {
-        assert_eq!(twitter.ids_during(from, to), Ok(ids), "{from:?} {to:?}");
-    }
-}
-
 /// Bit 63 of these IDs belongs to the time.
 #[test]
 fn instants_whose_ids_are_negative_are_refused() {

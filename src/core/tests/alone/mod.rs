@@ -8,15 +8,13 @@ use std::ops::Deref;
 use std::sync::atomic::Ordering;
 
 use flake_core::Node;
-use flake_core::ledger::cursors::line::LaneCursors;
+use flake_core::ledger::cursors::line::{LaneCursors, MOST_LINES};
 use flake_core::ledger::durable::file::{HALF, newest};
 use flake_core::ledger::durable::record::Reserved;
 use flake_core::ledger::host::{Change, Fault, Host, Page, Server, Timeline, Writer};
 use flake_core::ledger::time::shared::Shared;
 use flake_core::ledger::time::state::{Ledger, State};
 
-/// How many lanes have cursors: enough for three layouts.
-pub const LINES: usize = 96;
 pub const SECOND: i64 = 1_000_000;
 pub const HOUR: i64 = 3600 * SECOND;
 /// An instant that begins an hour, a millisecond and a unit of sno.
@@ -61,7 +59,7 @@ pub struct Alone {
 }
 
 fn lines() -> Vec<LaneCursors> {
-    std::iter::repeat_with(LaneCursors::default).take(LINES).collect()
+    std::iter::repeat_with(LaneCursors::default).take(MOST_LINES).collect()
 }
 
 impl Alone {

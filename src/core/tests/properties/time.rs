@@ -1,7 +1,5 @@
 //! The time of IDs, and the IDs of a span of time.
 
-use std::ops::Bound;
-
 use flake_core::Error;
 use proptest::prelude::*;
 
@@ -9,40 +7,6 @@ use crate::layouts::{any_layout, below_time, parts_of, possible};
 
 proptest! {
     #![proptest_config(crate::config())]
-
-    /// An ID lies in the range of a span exactly if its tick overlaps the span.
-    #[test]
-    fn spans_hold_the_ids_whose_ticks_overlap(
-        layout in any_layout(),
-        id: u64,
-        ends in [-3i64..1_000_000, -3i64..1_000_000],
-        open: [bool; 2],
-        included: bool,
-    ) {
-        let id = possible(&layout, id);
-        let start = layout.start_of(layout.tick_of(id).unwrap());
-        let Some(last_tick) = layout.last_ordered_tick() else { return Ok(()) };
-        if start > layout.start_of(last_tick) {
-            return Ok(());
-        }
-        let near = |offset: i64, open: bool| (!open).then(|| start.saturating_add((offset - 500_000) / 7));
-        let (from, to) = (near(ends[0], open[0]), near(ends[1], open[1]));
-        let first = from.map_or(Bound::Unbounded, Bound::Included);
-        let last = to.map_or(Bound::Unbounded, if included { Bound::Included } else { Bound::Excluded });
-        let found = match layout.ids_during(first, last) {
-            Ok(found) => found,
-            Err(Error::InstantOutOfRange { .. }) => return Ok(()),
-            Err(other) => return Err(TestCaseError::fail(other.to_string())),
-        };
-        let end = start + layout.tick_length();
-        let overlaps = from.is_none_or(|from| from < end)
-            && to.is_none_or(|to| start < to || included && start == to)
-            && (from.is_none() || to.is_none() || from < to || included && from == to);
-        let within = found.is_some_and(|(first, last)| (first..=last).contains(&(id as i64)));
-        if from.zip(to).is_none_or(|(from, to)| from < to || included && from == to) {
-            prop_assert_eq!(within, overlaps, "{:?} {:?} {:?}", from, to, found);
-        }
-    }
 
     /// An ID lies on one side of an instant exactly if its time does, up to the last tick up to which bigints sort by time.
     #[test]
@@ -106,14 +70,5 @@ proptest! {
                 }
             }
         }
-    }
-
-    #[test]
-    fn no_instant_panics(layout in any_layout(), at: i64) {
-        let tick = layout.tick_at(at);
-        if let Ok(tick) = tick {
-            prop_assert!(layout.start_of(tick) <= at && at - layout.start_of(tick) < layout.tick_length());
-        }
-        let _ = (layout.min_at(at), layout.max_at(at));
     }
 }

@@ -4,7 +4,7 @@ use crate::layouts::{DAY, HOUR, KINDS, SECOND, SNO, TEN};
 use crate::machine::SLOTS;
 use crate::operator::Ending;
 use crate::play::SERVERS;
-use crate::story::{Event, Story};
+use crate::story::{Act, Event, Making, Story};
 use crate::tailing::MICROSECOND;
 use crate::wal::DATABASES;
 
@@ -72,7 +72,7 @@ impl Chance {
             _ => SNO + self.below(KINDS - SNO),
         };
         let count = if self.is(3) { 1 + self.below(8) } else { 1 };
-        Event::Make { proc, kind, count, waits: self.is(4), stop: self.stop() }
+        Event::Session(proc, Act::Make(Making { kind, count, waits: self.is(4) }), self.stop())
     }
 
     /// An event of ordinary use.
@@ -80,12 +80,12 @@ impl Chance {
         let proc = self.proc();
         match self.below(39) {
             0..16 => self.make(proc),
-            16..24 => Event::Pass { by: self.pick(&STEPS[..8]) * SECOND / 4 },
-            24 | 25 => Event::Connect { proc, database: self.below(DATABASES) },
-            26 => Event::Exit { proc, stop: self.stop() },
-            27 | 28 => Event::GoOn { proc, stop: self.stop() },
+            16..24 => Event::Pass(self.pick(&STEPS[..8]) * SECOND / 4),
+            24 | 25 => Act::Connect(self.below(DATABASES)).by(proc),
+            26 => Event::Session(proc, Act::Exit, self.stop()),
+            27 | 28 => Event::Session(proc, Act::GoOn, self.stop()),
             29 => Event::ToUsed { which: self.below(20), by: -(self.below(2) as i64), waits: !self.is(3) },
-            30 => Event::Step { by: if self.is(2) { self.length() } else { -self.length() } },
+            30 => Event::Step(if self.is(2) { self.length() } else { -self.length() }),
             _ => self.rare(),
         }
     }
@@ -94,29 +94,29 @@ impl Chance {
     pub fn rare(&mut self) -> Event {
         let proc = self.proc();
         match self.below(32) {
-            0..3 => Event::Begin { proc },
-            3..5 => Event::End { proc, commits: !self.is(3), stop: self.stop() },
-            5..8 => Event::Accept { proc, stop: self.stop() },
+            0..3 => Act::Begin.by(proc),
+            3..5 => Event::Session(proc, Act::End(!self.is(3)), self.stop()),
+            5..8 => Event::Session(proc, Act::Accept, self.stop()),
             8 | 9 => {
                 let ahead = if self.is(2) { self.length() } else { self.below(9) as i64 * SECOND / 4 };
-                Event::StartAbove { proc, ahead, stop: self.stop() }
+                Event::Session(proc, Act::StartAbove(ahead), self.stop())
             }
             10 => self.tailing(),
-            11 => Event::Recreate { proc, stop: self.stop() },
-            12 => Event::Kill { proc },
+            11 => Event::Session(proc, Act::Recreate, self.stop()),
+            12 => Act::Kill.by(proc),
             13..16 => Event::SetRight,
-            16..20 => Event::Step { by: if self.is(2) { self.length() } else { -self.length() } },
-            20 => Event::Stop { ending: self.ending() },
+            16..20 => Event::Step(if self.is(2) { self.length() } else { -self.length() }),
+            20 => Event::Stop(self.ending()),
             21..23 => Event::Start,
-            23..25 => Event::Restart { node: self.pick(&NODES) },
+            23..25 => Event::Restart(self.pick(&NODES)),
             25 => Event::DiskFails(self.is(3)),
             26 => Event::SaveFile,
             27 => Event::RestoreFile,
-            28 => Event::LoseFile { ending: self.ending() },
-            29 => Event::NewDatabase { database: self.below(DATABASES) },
-            30 => Event::MakeOfMany { proc },
+            28 => Event::LoseFile(self.ending()),
+            29 => Event::NewDatabase(self.below(DATABASES)),
+            30 => Act::MakeOfMany.by(proc),
             _ if self.is(3) => Event::Upgrade,
-            _ if self.is(3) => Event::Drop { database: self.below(DATABASES) },
+            _ if self.is(3) => Event::Drop(self.below(DATABASES)),
             _ => Event::DiskFails(false),
         }
     }
@@ -125,19 +125,19 @@ impl Chance {
     pub fn tailing(&mut self) -> Event {
         let proc = self.proc();
         match self.below(24) {
-            0..5 => Event::Ask { proc, stop: self.stop() },
-            5 => Event::Publish { proc, stop: self.stop() },
-            6..8 => Event::Look { proc },
-            8..10 => Event::Begin { proc },
-            10 => Event::Write { proc },
-            11..14 => Event::End { proc, commits: !self.is(4), stop: self.stop() },
-            14..16 => Event::Prepare { proc, stop: self.stop() },
-            16..18 => Event::Finish { proc, which: self.below(2), commits: !self.is(4), stop: self.stop() },
-            18 => Event::Churn { proc, count: if self.is(3) { 17 + self.below(12) } else { 1 + self.below(3) } },
-            19..21 => Event::Cover { proc, ago: self.ago(), stop: self.stop() },
-            21 => Event::Step { by: -(self.below(3000) as i64) },
-            22 => Event::Make { proc, kind: MICROSECOND, count: 1, waits: false, stop: self.stop() },
-            _ => Event::GoOn { proc, stop: self.stop() },
+            0..5 => Event::Session(proc, Act::Ask, self.stop()),
+            5 => Event::Session(proc, Act::Publish, self.stop()),
+            6..8 => Act::Look.by(proc),
+            8..10 => Act::Begin.by(proc),
+            10 => Act::Write.by(proc),
+            11..14 => Event::Session(proc, Act::End(!self.is(4)), self.stop()),
+            14..16 => Event::Session(proc, Act::Prepare, self.stop()),
+            16..18 => Event::Session(proc, Act::Finish { which: self.below(2), commits: !self.is(4) }, self.stop()),
+            18 => Act::Churn(if self.is(3) { 17 + self.below(12) } else { 1 + self.below(3) }).by(proc),
+            19..21 => Event::Session(proc, Act::Cover(self.ago()), self.stop()),
+            21 => Event::Step(-(self.below(3000) as i64)),
+            22 => Event::Session(proc, Act::Make(Making { kind: MICROSECOND, count: 1, waits: false }), self.stop()),
+            _ => Event::Session(proc, Act::GoOn, self.stop()),
         }
     }
 
@@ -145,10 +145,10 @@ impl Chance {
     fn on_standby(&mut self) -> Event {
         let proc = self.proc();
         match self.below(6) {
-            0 => Event::Look { proc },
-            1 => Event::End { proc, commits: true, stop: None },
-            2 => Event::GoOn { proc, stop: self.stop() },
-            _ => Event::Ask { proc, stop: self.stop() },
+            0 => Act::Look.by(proc),
+            1 => Act::End(true).by(proc),
+            2 => Event::Session(proc, Act::GoOn, self.stop()),
+            _ => Event::Session(proc, Act::Ask, self.stop()),
         }
     }
 
@@ -164,7 +164,7 @@ impl Chance {
     /// An event between servers.
     fn between(&mut self) -> Event {
         match self.below(8) {
-            0..5 => Event::Replay { most: if self.is(2) { usize::MAX } else { self.below(4) } },
+            0..5 => Event::Replay(if self.is(2) { usize::MAX } else { self.below(4) }),
             5 => Event::Promote,
             _ => self.follow(0),
         }
@@ -213,9 +213,9 @@ impl Chance {
             let event = match self.below(16) {
                 0..9 => self.tailing(),
                 9..14 => self.use_of(),
-                14 => Event::Pass { by: self.below(5000) as i64 },
-                _ if self.is(3) => Event::Restart { node: (0, 2) },
-                _ if self.is(2) => Event::Stop { ending: self.ending() },
+                14 => Event::Pass(self.below(5000) as i64),
+                _ if self.is(3) => Event::Restart((0, 2)),
+                _ if self.is(2) => Event::Stop(self.ending()),
                 _ => Event::Start,
             };
             events.push((0, event));
@@ -237,10 +237,10 @@ impl Chance {
         self.used(events, 0, 25);
         for _ in 0..1 + self.below(4) {
             let event = match self.below(6) {
-                0 => Event::LoseFile { ending: self.ending() },
+                0 => Event::LoseFile(self.ending()),
                 1 | 2 => Event::RestoreFile,
-                3 => Event::Stop { ending: self.ending() },
-                _ => Event::Restart { node: self.pick(&NODES) },
+                3 => Event::Stop(self.ending()),
+                _ => Event::Restart(self.pick(&NODES)),
             };
             events.extend([(0, event), (0, Event::Start)]);
             if self.is(2) {
@@ -261,28 +261,28 @@ impl Chance {
             events.push((2, follow));
         }
         if self.is(3) {
-            events.push((1, Event::Step { by: -self.length() }));
+            events.push((1, Event::Step(-self.length())));
         }
         for _ in 0..self.below(25) {
             let event = match self.below(4) {
-                0 => (1, Event::Replay { most: self.below(6) }),
+                0 => (1, Event::Replay(self.below(6))),
                 1 if tails && self.is(4) => (1, self.on_standby()),
-                1 if tails && self.is(4) => (0, Event::Publish { proc: self.proc(), stop: self.stop() }),
+                1 if tails && self.is(4) => (0, Event::Session(self.proc(), Act::Publish, self.stop())),
                 1 if tails => (0, self.tailing()),
                 _ => (0, self.use_of()),
             };
             events.push(event);
             if self.is(3) {
-                events.push((1, Event::Replay { most: usize::MAX }));
+                events.push((1, Event::Replay(usize::MAX)));
             }
         }
         // The standby does not replay the last WAL of the primary.
         for _ in 0..self.below(8) {
-            let pass = Event::Pass { by: (1 + self.below(3) as i64) * SECOND / 4 };
+            let pass = Event::Pass((1 + self.below(3) as i64) * SECOND / 4);
             let proc = self.proc();
             events.extend([(0, pass), (0, self.make(proc))]);
             if self.is(3) {
-                events.push((1, Event::Replay { most: 1 }));
+                events.push((1, Event::Replay(1)));
             }
         }
         if tails {
@@ -294,14 +294,14 @@ impl Chance {
             let event = if tails && self.is(3) { self.tailing() } else { self.use_of() };
             events.push((at, event));
         }
-        events.push((0, Event::Stop { ending: self.ending() }));
+        events.push((0, Event::Stop(self.ending())));
         for _ in 0..1 + self.below(3) {
             if self.is(2) {
                 events.push((1, Event::ToUsed { which: self.below(20), by: -1, waits: !self.is(3) }));
             }
             self.used(events, 1, 12);
             if self.is(4) {
-                events.push((1, Event::LoseFile { ending: self.ending() }));
+                events.push((1, Event::LoseFile(self.ending())));
             }
         }
         if self.is(3) {

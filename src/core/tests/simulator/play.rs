@@ -10,7 +10,7 @@ use crate::layouts::MORNING;
 use crate::machine::Machine;
 use crate::oracle::{Failure, Oracle};
 use crate::rows::Row;
-use crate::story::{Event, Needs, Story};
+use crate::story::{Act, Event, Needs, Story};
 
 pub const SERVERS: usize = 3;
 
@@ -134,19 +134,19 @@ impl World {
                 return Next::Event(at, event);
             };
             let control = &self.running[which].control;
-            if let Event::GoOn { stop, .. } = event {
+            if let Event::Session(_, Act::GoOn, stop) = event {
                 let stops_at = stop.map_or(0, |stop| control.points.load(Ordering::Relaxed) + u64::from(stop));
                 control.stops_at.store(stops_at, Ordering::Relaxed);
                 self.next_event += 1;
             } else {
                 control.stops_at.store(0, Ordering::Relaxed);
-                if matches!(event, Event::Kill { .. } | Event::Restart { .. }) {
+                if matches!(event, Event::Session(_, Act::Kill, _) | Event::Restart(_)) {
                     control.is_terminated.store(true, Ordering::Relaxed);
                 }
             }
             if self.running[which].lock.is_some() {
                 // It could not continue.
-                self.next_event += usize::from(!matches!(event, Event::GoOn { .. }));
+                self.next_event += usize::from(!matches!(event, Event::Session(_, Act::GoOn, _)));
                 continue;
             }
             let (proc, name) = (self.running[which].proc, self.name(at));
