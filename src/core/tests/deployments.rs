@@ -5,10 +5,14 @@ use std::fmt::Write;
 use std::path::PathBuf;
 
 use flake_core::{
-    BUILTIN, Error, IdSource, Lanes, Layout, MAX_STEP_MICROS, Node, Numbers, PARTS, Part, SnoSource, TURNS,
+    BUILTIN, Error, IdSource, Lanes, Layout, MAX_STEP_MICROS, Node, Numbers, PARTS, Part, SequenceRule, SnoSource,
+    TURNS,
 };
 
-const NODES: [u32; 5] = [1, 8, 32, 128, 1024];
+mod made;
+use made::layout;
+
+const NODES: [u32; 4] = [8, 32, 128, 1024];
 /// The ones that the page shows.
 const SHOWN: [u32; 3] = [1, 32, 1024];
 
@@ -29,14 +33,29 @@ fn generating() -> impl Iterator<Item = &'static Layout> {
     BUILTIN.iter().filter(|layout| layout.generates)
 }
 
-fn sources() -> Vec<Source> {
-    let of_layout = |layout: &'static Layout| Source {
+fn of_layout(layout: Layout) -> Source {
+    Source {
         name: format!("`{}`", layout.name()),
         tick: layout.tick_length(),
         ends: layout.ticks().end(),
         most_nodes: layout.workers(),
-        lanes: Box::new(move |part| layout.lanes(part)),
-    };
+        lanes: Box::new(move |part| (&layout).lanes(part)),
+    }
+}
+
+/// Layouts with few worker bits, with ticks of more than a second or not.
+fn custom() -> impl Iterator<Item = Source> {
+    let bits = (0..4).flat_map(|workers| (0..5).map(move |sequences| (format!("w{workers}"), format!("s{sequences}"))));
+    bits.flat_map(|(w, s)| {
+        let made = |tick, fields: String| of_layout(layout(tick, &fields, SequenceRule::Reset));
+        [1000, 1_000_000, 1_000_001]
+            .map(|tick| made(tick, format!("t40 {w} {s}")))
+            .into_iter()
+            .chain([made(1000, format!("t40 {s} {w}")), made(1000, format!("{w} {s} t40"))])
+    })
+}
+
+fn sources() -> Vec<Source> {
     let of_sno = |name: &str, partition, most_nodes| Source {
         name: name.to_owned(),
         tick: SnoSource { partition }.ticks().length,
@@ -45,7 +64,7 @@ fn sources() -> Vec<Source> {
         lanes: Box::new(move |part| SnoSource { partition }.lanes(part)),
     };
     let snos = [of_sno("`sno`", None, 1 << 15), of_sno("`sno` in a partition of the caller's", Some(7), 1 << 13)];
-    generating().map(of_layout).chain(snos).collect()
+    generating().cloned().map(of_layout).chain(snos).collect()
 }
 
 /// The lanes of one of a node's parts.
@@ -71,6 +90,7 @@ fn lanes(source: &Source, nodes: u32) -> Option<Lanes> {
         let own = of((node, number)).unwrap();
         assert_eq!(Lanes { workers: own.workers, sequences: own.sequences, ..first }, own, "node {node} of {nodes}");
         assert_eq!((own.workers.count, own.sequences.count), (first.workers.count, first.sequences.count));
+        assert!(own.workers.count > 0 && own.sequences.count > 0, "{}: {own:?} has no IDs", source.name);
         let is_behind = before.replace(own).is_none_or(|before| {
             end(before.workers) <= own.workers.first
                 || before.workers == own.workers && end(before.sequences) <= own.sequences.first
@@ -102,15 +122,15 @@ fn check_lanes(name: &str, lanes: &Lanes, tick: u64) -> u64 {
 #[test]
 fn no_two_sessions_of_a_deployment_have_the_same_number() {
     let (mut deployments, mut parts) = (0, 0);
-    for source in sources() {
-        for nodes in NODES {
+    for source in sources().into_iter().chain(custom()) {
+        for nodes in [1, 2, 3, 5].into_iter().chain(NODES) {
             if let Some(lanes) = lanes(&source, nodes) {
                 deployments += 1;
                 parts += check_lanes(&source.name, &lanes, u64::from(nodes) + 100);
             }
         }
     }
-    assert!(deployments > 50, "{deployments}");
+    assert!(deployments > 200, "{deployments}");
     println!("{deployments} deployments, {parts} parts of steps");
 }
 

@@ -3,10 +3,12 @@
 use std::collections::HashMap;
 
 use flake_core::{
-    Answer, BUILTIN, Error, Field, Generator, IdSource, Lanes, Layout, Node, Numbers, OwnCursors, Part, ProcNumber,
-    Reversal, Role, SequenceRule, SnoSource, built_in,
+    Answer, BUILTIN, Error, Generator, IdSource, Lanes, Layout, Node, Numbers, OwnCursors, Part, ProcNumber, Role,
+    SequenceRule, SnoSource, built_in,
 };
 use proptest::prelude::*;
+
+mod made;
 
 fn node(id: u32, count: u32) -> Node {
     Node::new(id, count).unwrap()
@@ -126,29 +128,20 @@ fn nodes_are_the_coarsest_field() {
     assert!(ids(built_in("uniqueid").unwrap(), (9, 16), 1000).iter().all(|&id| id & 15 == 9), "node = cluster");
 }
 
-/// A layout with up to 9 bits for worker and sequence, in both orders, with the worker in one or two fields.
-fn small_layout(worker_bits: u8, split: bool, sequence_bits: u8, worker_above: bool, tick: i64) -> Layout {
-    let field = |name: &'static str, bits, role| Field { name: name.into(), bits, role };
-    let sequence = field("sequence", sequence_bits, Role::Sequence);
-    let mut fields = vec![field("timestamp", 40, Role::Timestamp { reversed: Reversal::Never }), sequence];
-    let place = if worker_above { 1 } else { 2 };
-    if split {
-        fields.insert(place, field("coarse", 1, Role::Worker { rank: 0 }));
-        fields.push(field("fine", worker_bits - 1, Role::Worker { rank: 1 }));
-    } else {
-        fields.insert(place, field("worker", worker_bits, Role::Worker { rank: 0 }));
-    }
-    Layout::new("small", 0, tick, fields, SequenceRule::Reset).unwrap()
-}
-
 /// Every ID of a tick has at most one maker.
 #[test]
 fn no_two_parts_make_an_id_of_small_layouts() {
     let mut tried = 0;
     for (worker_bits, sequence_bits) in [(2, 5), (3, 3), (4, 2), (5, 4), (2, 7), (2, 2)] {
-        for (split, worker_above) in [(false, false), (false, true), (true, true)] {
+        // The worker is below the sequence, above it, or on both sides.
+        let fine = worker_bits - 1;
+        for fields in [
+            format!("t40 s{sequence_bits} w{worker_bits}"),
+            format!("t40 w{worker_bits} s{sequence_bits}"),
+            format!("t40 w1 s{sequence_bits} v{fine}"),
+        ] {
             for (tick, nodes) in [16, 40, 1000].into_iter().flat_map(|tick| (1..6).map(move |nodes| (tick, nodes))) {
-                let layout = small_layout(worker_bits, split, sequence_bits, worker_above, tick);
+                let layout = made::layout(tick, &fields, SequenceRule::Reset);
                 let mut makers = HashMap::new();
                 for (number, part) in (0..).zip(parts(nodes)) {
                     let Ok(lanes) = Lanes::new(&layout, part) else { continue };

@@ -1,10 +1,11 @@
 //! The node of an ID is the node whose numbers contain it.
 
 use flake_core::{
-    BUILTIN, Error, Field, IdSource, Lanes, Layout, Node, Numbers, Part, Parts, Reversal, Role, SequenceRule, SnoParts,
-    SnoSource, built_in,
+    BUILTIN, Error, IdSource, Lanes, Layout, Node, Numbers, Part, Parts, SequenceRule, SnoParts, SnoSource, built_in,
 };
 use proptest::prelude::*;
+
+mod made;
 
 /// The numbers that a node has; None if there is not one for each.
 type Own<'a> = &'a dyn Fn(Node) -> Option<Numbers>;
@@ -82,16 +83,7 @@ fn each_worker_of_every_layout_belongs_to_its_node() {
 
 /// A layout whose worker bits are two fields, the finer one above the other, and one bit for everything else.
 fn layout_of_workers(coarse: u8, fine: u8) -> Layout {
-    let field = |name: &'static str, bits, role| Field { name: name.into(), bits, role };
-    let fields = [
-        field("fine", fine, Role::Worker { rank: 1 }),
-        field("timestamp", 1, Role::Timestamp { reversed: Reversal::Never }),
-        field("random", 1, Role::Random),
-        field("coarse", coarse, Role::Worker { rank: 0 }),
-        field("sequence", 1, Role::Sequence),
-    ];
-    let fields = fields.into_iter().filter(|field| field.bits > 0).collect();
-    Layout::new("of workers", 0, 1000, fields, SequenceRule::Reset).unwrap()
+    made::layout(1000, &format!("v{fine} t1 x1 w{coarse} s1"), SequenceRule::Reset)
 }
 
 #[test]

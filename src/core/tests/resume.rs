@@ -8,7 +8,7 @@ use flake_core::ledger::time::grant::RESERVE_AHEAD_MICROS;
 use flake_core::ledger::time::operator::{accept, start_above};
 use flake_core::sno::UNIT;
 use flake_core::{
-    Answer, Definition, IdSource, Lanes, Layout, Node, Part, Place, Resumable, SequenceRule, SnoSource, built_in,
+    Answer, Definition, IdSource, Layout, Node, Part, Place, Resumable, SequenceRule, SnoSource, built_in,
 };
 
 mod alone;
@@ -61,28 +61,6 @@ fn ids_of_earlier_eras_are_counted() {
     assert!(layouts.is_of(alone.shared().era()) && snos.is_of(alone.shared().era()));
 }
 
-/// A layout with the same bits that ends earlier also ends in the next era.
-#[test]
-fn an_adopted_rule_is_followed_in_a_new_era() {
-    let mut alone = Alone::new();
-    let twitter = built_in("twitter").unwrap();
-    let mut fields = twitter.fields().to_vec();
-    fields[0].bits = 39;
-    let short = Layout::new("short", twitter.epoch(), 1_000, fields, SequenceRule::Reset).unwrap();
-    let end = short.start_of(short.last_tick()) + 1_000;
-    assert!(
-        end > NOON && short.same_bits(twitter),
-        "the short layout must have the bits of twitter, and end after noon"
-    );
-    let mut own = begin(&mut alone, twitter);
-    own.generator.adopt(&short);
-    make(&mut own, &mut alone, (NOON + SECOND, 1), || 0);
-    start_above(&mut alone, NOON + 2 * SECOND).unwrap();
-    make(&mut own, &mut alone, (NOON + 5 * SECOND, 1), || 0);
-    alone.at(end);
-    assert_eq!(next(&mut own, &mut alone, || 0), Answer::Exhausted);
-}
-
 /// flake_start_above does not wait for a session that is admitted after it has looked at the transactions. The session drops the
 /// rest of its block.
 #[test]
@@ -118,42 +96,6 @@ fn a_session_of_an_earlier_era_makes_no_id_without_asking() {
         )
     };
     assert_eq!([false, true, false].map(admitted), [Some(NOON + SECOND), None, None]);
-}
-
-/// An announced watermark is above the reading. IDs lead the clock to it.
-#[test]
-fn ids_lead_to_an_announced_watermark() {
-    let mut alone = Alone::new();
-    let mut own = begin(&mut alone, built_in("twitter").unwrap());
-    alone.at(NOON + SECOND);
-    let watermark = NOON + 2 * SECOND;
-    let admit = |_: &mut Alone, _, now| if now < watermark { Err(watermark) } else { Ok(()) };
-    assert!(matches!(own.next(&mut alone, admit, || 0), Ok(Answer::Issue(_))));
-    assert_eq!((own.generator.last_tick_start(), alone.led()), (Some(watermark), watermark));
-}
-
-/// Another session has read a later instant, and has taken the next tick's first ID. Its reading was right, or the clock has stepped
-/// back since.
-#[test]
-fn a_word_is_followed_if_a_fresh_reading_is_behind_it() {
-    let twitter = built_in("twitter").unwrap();
-    for behind in [0, 1, SECOND] {
-        let mut alone = Alone::new();
-        let [mut one, mut other] = [begin(&mut alone, twitter), begin(&mut alone, twitter)];
-        make(&mut one, &mut alone, (NOON + SECOND, 1), || 0);
-        make(&mut other, &mut alone, (NOON + 2 * SECOND, 1), || 0);
-        alone.at(NOON + SECOND);
-        let admit = |host: &mut Alone, _, now| {
-            // The first reading is stale.
-            if now == NOON + SECOND {
-                host.at(NOON + 2 * SECOND - behind);
-            }
-            Ok(())
-        };
-        assert!(matches!(one.next(&mut alone, admit, || 0), Ok(Answer::Issue(_))));
-        assert_eq!(one.generator.last_tick_start(), Some(NOON + 2 * SECOND));
-        assert_eq!(alone.led() - alone.now.get(), behind);
-    }
 }
 
 /// A layout whose ticks last an hour does not let the others lead by an hour after a restart; it waits for its next tick.
@@ -194,22 +136,6 @@ fn long_ticks_are_led_to_the_floor() {
     alone.at(NOON - HOUR / 2);
     assert_eq!(next(&mut own, &mut alone, || 0), Answer::Closed { until: NOON + SECOND });
     assert_eq!(alone.led(), NOON + 1, "the floor of a start without a file");
-}
-
-/// A lane's cursor that is at the end of a tick counts no ID of the next one, so a new session makes IDs of other lanes in the tick.
-#[test]
-fn a_new_session_uses_the_rest_of_a_tick_in_which_a_lane_is_used_up() {
-    let mut alone = Alone::new();
-    let twitter = built_in("twitter").unwrap();
-    let mut own = begin(&mut alone, twitter);
-    // The last step of a tick.
-    let now = NOON + SECOND + 999;
-    let Lanes { ids_per_step, steps, .. } = *own.generator.lanes();
-    make(&mut own, &mut alone, (now, ids_per_step as usize), || 0);
-    let cursor = alone.lines()[0].cursor(alone.shared().era(), 0).load(Ordering::Relaxed);
-    assert!(cursor.is_multiple_of(steps * ids_per_step), "the lane must be used up");
-    let mut new = begin(&mut alone, twitter);
-    make(&mut new, &mut alone, (now, 1), || 0);
 }
 
 /// The cursors of a server have the rule of the first layout.

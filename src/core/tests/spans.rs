@@ -3,7 +3,10 @@
 use std::ops::Bound::{Excluded, Included, Unbounded};
 
 use flake_core::sno::UNIT;
-use flake_core::{Error, Field, Layout, Reversal, Role, SequenceRule, Sno, built_in};
+use flake_core::{Error, SequenceRule, Sno, built_in};
+
+mod made;
+use made::layout;
 
 /// When the last unit of sno begins.
 const LAST: i64 = Sno::from_bytes([u8::MAX; 10]).instant();
@@ -87,14 +90,8 @@ fn layouts_whose_ids_have_no_hole_are_known() {
     assert_eq!(contiguous("discord"), Some((0, i64::MAX, true)));
     assert_eq!(contiguous("uniqueid"), None);
     assert_eq!(contiguous("seata"), None);
-    let reserved = |bits: [u8; 3], value: u64| {
-        let roles = [Role::Reserved { value }, Role::Timestamp { reversed: Reversal::Never }, Role::Sequence];
-        let fields = roles.into_iter().zip(bits).map(|(role, bits)| Field { name: "".into(), bits, role }).collect();
-        Layout::new("custom", 0, 1_000, fields, SequenceRule::Reset).unwrap()
-    };
-    let above = reserved([2, 40, 10], 1).contiguous_ids().unwrap();
+    let reserved = |fields| layout(1_000, fields, SequenceRule::Reset).contiguous_ids();
+    let above = reserved("r2 t40 s10").unwrap();
     assert_eq!((above.lowest, above.highest, above.turns_negative), (1 << 50, (1 << 51) - 1, false));
-    let mut fields = reserved([2, 40, 10], 1).fields().to_vec();
-    fields.swap(0, 1);
-    assert_eq!(Layout::new("custom", 0, 1_000, fields, SequenceRule::Reset).unwrap().contiguous_ids(), None);
+    assert_eq!(reserved("t40 r2 s10"), None);
 }

@@ -26,6 +26,7 @@ pub struct Running {
 }
 
 /// The state of everything.
+#[derive(Default)]
 pub struct World {
     pub machines: Vec<Machine>,
     pub oracle: Oracle,
@@ -170,21 +171,7 @@ impl World {
 
 impl Play {
     fn new(story: &Story, is_told: bool) -> Arc<Self> {
-        let mut world = World {
-            machines: Vec::new(),
-            oracle: Oracle::default(),
-            running: Vec::new(),
-            events: story.events.clone(),
-            next_event: 0,
-            told: is_told.then(Vec::new),
-            failure: None,
-            switches: 0,
-            stops: 0,
-            rows: Vec::new(),
-            order: 0,
-            numbers: 0,
-            is_over: false,
-        };
+        let mut world = World { events: story.events.clone(), told: is_told.then(Vec::new), ..World::default() };
         for name in ('a'..).take(SERVERS) {
             let life = world.number();
             world.machines.push(Machine::new(name, life));
@@ -203,18 +190,7 @@ impl Play {
         play.begin();
         play.next_run();
         play.ended.wait();
-        let mut world = play.world();
-        let empty = World {
-            machines: Vec::new(),
-            oracle: Oracle::default(),
-            running: Vec::new(),
-            events: Vec::new(),
-            told: None,
-            failure: None,
-            rows: Vec::new(),
-            ..*world
-        };
-        std::mem::replace(&mut *world, empty)
+        std::mem::take(&mut *play.world())
     }
 
     pub fn world(&self) -> MutexGuard<'_, World> {
