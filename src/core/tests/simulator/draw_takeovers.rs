@@ -12,7 +12,7 @@ use crate::wal::DATABASES;
 
 impl Chance {
     /// A short time, or none.
-    fn moment(&mut self) -> Event {
+    pub fn moment(&mut self) -> Event {
         Event::Pass(self.below(6) as i64 * SECOND / 10)
     }
 
@@ -88,7 +88,7 @@ impl Chance {
                 events.push((primary, self.make(proc)));
             }
             if self.is(4) {
-                events.push((next, self.leave_out()));
+                events.push((next, self.named("leave-out")));
             }
             events.push((next, Event::Promote));
             let proc = self.proc();
@@ -160,10 +160,6 @@ impl Chance {
         }
     }
 
-    fn leave_out(&mut self) -> Event {
-        Event::LeaveOut(1 + self.below(4) as u32)
-    }
-
     /// All sessions of a server connect to a database.
     fn comes_to(&self, events: &mut Vec<(usize, Event)>, at: usize, database: usize) {
         events.extend((0..SLOTS).map(|proc| (at, Act::Connect(database).by(proc))));
@@ -215,71 +211,25 @@ impl Chance {
 
     /// Adds events of three kinds to a story, so that every kind meets every other one.
     pub fn with_some_kinds(&mut self, story: Story) -> Story {
-        let kinds = [0; 3].map(|_| self.below(KINDS_OF_EVENTS));
+        let all: Vec<&str> = ALL.split_whitespace().collect();
+        let names = [0; 3].map(|_| self.pick(&all));
         let mut events = Vec::new();
         for (at, event) in story.events.iter().copied() {
             events.push((at, event));
             // Often several of them follow each other.
             while self.is(3) {
-                let kind = self.pick(&kinds);
+                let name = self.pick(&names);
                 let at = if self.is(3) { self.below(SERVERS) } else { at };
-                events.push((at, self.of_kind(kind)));
+                events.push((at, self.named(name)));
             }
         }
         Story { events, ..story }
     }
-
-    /// An event of each kind.
-    pub fn of_kind(&mut self, kind: usize) -> Event {
-        let proc = self.proc();
-        let database = self.below(DATABASES);
-        let to = if self.is(2) { self.length() } else { -self.length() };
-        match kind {
-            0 => self.make(proc),
-            1 => Act::MakeOfMany.by(proc),
-            2 => Event::Session(proc, Act::GoOn, self.stop()),
-            3 => Act::Connect(database).by(proc),
-            4 => Event::Session(proc, Act::Exit, self.stop()),
-            5 => Act::Kill.by(proc),
-            6 => Act::Begin.by(proc),
-            7 => Event::Session(proc, Act::End(!self.is(4)), self.stop()),
-            8 => Act::Write.by(proc),
-            9 => Act::Look.by(proc),
-            10 => Event::Session(proc, Act::Prepare, self.stop()),
-            11 => Event::Session(proc, Act::Finish { which: self.below(2), commits: !self.is(4) }, self.stop()),
-            12 => Event::Session(proc, Act::Cover(self.ago()), self.stop()),
-            13 => Act::Churn(1 + self.below(3)).by(proc),
-            14 => Event::Session(proc, Act::Recreate, self.stop()),
-            15 => Event::Drop(database),
-            16 => Event::Session(proc, Act::Accept, self.stop()),
-            17 => Event::Session(proc, Act::StartAbove(to), self.stop()),
-            18 => Event::Session(proc, Act::Ask, self.stop()),
-            19 => Event::Session(proc, Act::Publish, self.stop()),
-            20 => self.moment(),
-            21 => Event::Step(to),
-            22 => Event::SetRight,
-            23 => Event::ToUsed { which: self.below(20), by: -1, waits: self.is(2) },
-            24 => Event::Stop(self.ending()),
-            25 => Event::Start,
-            26 => Event::Restart(self.pick(&NODES)),
-            27 => Event::DiskFails(self.is(2)),
-            28 => Event::SaveFile,
-            29 => Event::RestoreFile,
-            30 => Event::LoseFile(self.ending()),
-            31 => Event::Upgrade,
-            32 => Event::NewDatabase(database),
-            33 => Event::Replay(if self.is(2) { usize::MAX } else { self.below(4) }),
-            34 => Event::Promote,
-            35 => self.leave_out(),
-            _ => {
-                let source = self.below(SERVERS);
-                self.follow(source)
-            }
-        }
-    }
 }
 
-pub const KINDS_OF_EVENTS: usize = 37;
+/// All events.
+const ALL: &str = "make all go connect exit kill begin end write look prepare finish cover churn recreate drop accept above-used ask publish \
+    moment step right used stop start restart disk save restore lose upgrade create replay promote leave-out follow";
 
 /// Checks that every pair of consecutive events is drawn, and counts the triples.
 #[test]
@@ -289,15 +239,15 @@ fn every_pair_of_events_is_drawn() {
         Event::Session(_, act, _) => (discriminant(event), Some(discriminant(act))),
         _ => (discriminant(event), None),
     };
-    let kinds: Vec<_> = (0..KINDS_OF_EVENTS).map(|kind| kind_of(&chance.of_kind(kind))).collect();
+    let kinds: Vec<_> = ALL.split_whitespace().map(|name| kind_of(&chance.named(name))).collect();
     let number = |event: &Event| kinds.iter().position(|kind| *kind == kind_of(event)).unwrap();
-    let mut pairs = vec![0u32; KINDS_OF_EVENTS.pow(2)];
-    let mut triples = vec![0u32; KINDS_OF_EVENTS.pow(3)];
+    let mut pairs = vec![0u32; kinds.len().pow(2)];
+    let mut triples = vec![0u32; kinds.len().pow(3)];
     for seed in 0..30_000 {
         let events: Vec<usize> = Chance(seed).story().events.iter().map(|(_, event)| number(event)).collect();
-        events.windows(2).for_each(|two| pairs[two[0] * KINDS_OF_EVENTS + two[1]] += 1);
+        events.windows(2).for_each(|two| pairs[two[0] * kinds.len() + two[1]] += 1);
         events.windows(3).for_each(|three| {
-            triples[(three[0] * KINDS_OF_EVENTS + three[1]) * KINDS_OF_EVENTS + three[2]] += 1;
+            triples[(three[0] * kinds.len() + three[1]) * kinds.len() + three[2]] += 1;
         });
     }
     let rarest = pairs.iter().min().unwrap();
