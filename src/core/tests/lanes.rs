@@ -256,7 +256,7 @@ fn configurations_that_leave_a_node_or_a_proc_without_ids_are_refused() {
     assert!(sno(None, 0, 1 << 15).unwrap() > 8000);
 }
 
-/// A cursor fits into 64 bits until the last unit, also without parts.
+/// A cursor fits into 64 bits until the last tick, also without parts.
 #[test]
 fn words_of_snos_do_not_overflow() {
     for part in [Part::whole(node(0, 1)), Part::in_turn(node(0, 1), 0, 0)] {

@@ -99,7 +99,7 @@ fn each_sno_belongs_to_its_node() {
     let sno = |partition: u64, sequence: u64| {
         let anything = (partition ^ sequence).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let (partition, sequence) = (partition as u16, sequence as u16);
-        SnoParts { unit: anything >> 20, tick_tock: anything & 1 == 1, metabyte: anything as u8, partition, sequence }
+        SnoParts { tick: anything >> 20, tick_tock: anything & 1 == 1, metabyte: anything as u8, partition, sequence }
             .pack()
     };
     // A server uses some of them.

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use flake_core::ledger::host::Server;
 use flake_core::ledger::time::grant::RESERVE_AHEAD_MICROS;
 use flake_core::ledger::time::operator::{accept, start_above};
-use flake_core::sno::UNIT;
+use flake_core::sno::TICK;
 use flake_core::{
     Answer, Definition, IdSource, Layout, Node, Part, Place, Resumable, SequenceRule, SnoSource, built_in,
 };
@@ -156,7 +156,7 @@ fn the_first_layout_of_the_same_bits_gives_the_rule() {
     }
 }
 
-/// So no two of them have a sequence number of a unit in common, although their IDs would differ.
+/// So no two of them have a sequence number of a tick in common, although their IDs would differ.
 #[test]
 fn partitions_of_callers_share_words() {
     let mut alone = Alone::new();
@@ -198,20 +198,20 @@ fn a_step_back_toggles_the_tick_tock_bit_once() {
     assert_eq!(sno(0, &mut alone), (NOON + 120 * SECOND, true));
 }
 
-/// A session that was stopped has read the time before a unit, in which another one has made a sno since. The clock has stepped back
-/// within the unit, which lets no sno go back.
+/// A session that was stopped has read the time before a tick, in which another one has made a sno since. The clock has stepped back
+/// within the tick, which lets no sno go back.
 #[test]
 fn a_stale_reading_toggles_nothing() {
     let mut alone = Alone::new();
     let source = SnoSource { partition: None };
     let [mut one, mut other] = [begin(&mut alone, source), begin(&mut alone, source)];
-    let unit = NOON + SECOND;
+    let tick = NOON + SECOND;
     make(&mut one, &mut alone, (NOON + SECOND / 2, 1), 0);
-    make(&mut other, &mut alone, (unit + 3000, 1), 0);
-    alone.at(unit - 1);
+    make(&mut other, &mut alone, (tick + 3000, 1), 0);
+    alone.at(tick - 1);
     let admit = |host: &mut Alone, _, now| {
-        if now < unit {
-            host.at(unit);
+        if now < tick {
+            host.at(tick);
         }
         Ok(())
     };
@@ -221,27 +221,27 @@ fn a_stale_reading_toggles_nothing() {
 }
 
 /// A session that was stopped reads the clock again, and finds that the cursor was right. Before it continues, another one makes a sno of a
-/// later unit.
+/// later tick.
 #[test]
 fn a_word_that_was_raised_after_a_fresh_reading_toggles_nothing() {
     let mut alone = Alone::new();
     let source = SnoSource { partition: None };
     let [mut one, mut other] = [begin(&mut alone, source), begin(&mut alone, source)];
-    let unit = NOON + SECOND;
+    let tick = NOON + SECOND;
     make(&mut one, &mut alone, (NOON + SECOND / 2, 1), 0);
-    make(&mut other, &mut alone, (unit, 1), 0);
+    make(&mut other, &mut alone, (tick, 1), 0);
     let cursor = alone.lines()[0].cursor(alone.shared().era(), 0).load(Ordering::Relaxed);
-    alone.at(unit - 1);
+    alone.at(tick - 1);
     let admit = |host: &mut Alone, _, now| {
-        if now < unit {
+        if now < tick {
             let later = cursor + 2 * other.generator.lanes().size();
-            host.at(unit + UNIT - 1).after_reading.set(Some((later, unit + 2 * UNIT)));
+            host.at(tick + TICK - 1).after_reading.set(Some((later, tick + 2 * TICK)));
         }
         Ok(())
     };
     let answer = one.next(&mut alone, admit, 0).unwrap();
     assert!(matches!(answer, Answer::Issue(sno) if !sno.parts().tick_tock), "{answer:?}");
-    assert_eq!(one.generator.last_tick_start(), Some(unit + 2 * UNIT));
+    assert_eq!(one.generator.last_tick_start(), Some(tick + 2 * TICK));
 }
 
 /// Snos lead the clock after a restart too, and toggle nothing: neither then nor when the clock has passed the floor.
@@ -259,7 +259,7 @@ fn a_restart_toggles_nothing() {
         last = sno.instant();
         alone.pass(10_000);
     }
-    assert_eq!(last, NOON + HOUR + 799 * 10_000 / UNIT * UNIT);
+    assert_eq!(last, NOON + HOUR + 799 * 10_000 / TICK * TICK);
     assert!(last > NOON + HOUR + RESERVE_AHEAD_MICROS);
 }
 

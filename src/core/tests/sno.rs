@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 
-use flake_core::sno::UNIT;
+use flake_core::sno::TICK;
 use flake_core::{
     Answer, Cursors, Error, Generator, Lanes, Numbers, OwnCursors, SequenceRule, Sno, SnoParts, SnoSource,
 };
@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use serde::Deserialize;
 
 const EPOCH: i64 = 1262304000000000;
-/// When the last unit begins.
+/// When the last tick begins.
 const LAST: i64 = Sno::from_bytes([u8::MAX; 10]).instant();
 /// The lanes give the partition.
 const ANY: SnoSource = SnoSource { partition: None };
@@ -21,7 +21,7 @@ fn in_steps(workers: Numbers, sequences: Numbers, steps: u64) -> Lanes {
     Lanes { workers, sequences, count: 1, steps, ids_per_step, are_ordered: true }
 }
 
-/// A generator that begins above the unit that contains `now`, and its cursors.
+/// A generator that begins above the tick that contains `now`, and its cursors.
 fn above(lanes: &Lanes, now: i64) -> (Generator<SnoSource>, OwnCursors) {
     (Generator::start(ANY, lanes, 0, now + 1), OwnCursors::new(lanes, SequenceRule::Reset))
 }
@@ -80,7 +80,7 @@ fn snos_of_the_original_are_read_and_made_alike() {
             line.split(',').collect::<Vec<_>>().try_into().expect(line);
         let number = |text: &str| text.parse::<u64>().unwrap();
         let parts = SnoParts {
-            unit: Sno::unit_at(number(given) as i64).expect(line),
+            tick: Sno::tick_at(number(given) as i64).expect(line),
             tick_tock: tick_tock == "1",
             metabyte: number(metabyte) as u8,
             partition: number(partition) as u16,
@@ -95,7 +95,7 @@ fn snos_of_the_original_are_read_and_made_alike() {
         assert_eq!(decoded(text), Ok(sno), "{line}");
         assert!(
             Sno::min_at(sno.instant()).unwrap() <= sno && sno <= Sno::max_at(sno.instant() + 3999).unwrap(),
-            "{sno:?} must lie in the range of its unit"
+            "{sno:?} must lie in the range of its tick"
         );
         seen += 1;
     }
@@ -108,14 +108,14 @@ fn texts_that_only_the_original_accepts_are_refused() {
     assert_eq!(decoded("zrpk4q72xwf2m63l"), Err(0));
     assert_eq!(decoded("brpk4q72xwf2m630"), Err(15));
     assert_eq!(decoded("brpk4q7\u{e9}wf2m63l"), Err(7));
-    assert!(matches!(Sno::unit_at(EPOCH - 1), Err(Error::InstantOutOfRange { .. })));
-    assert!(matches!(Sno::unit_at(3461327255552000), Err(Error::InstantOutOfRange { .. })));
-    assert_eq!(Sno::unit_at(3461327255551999), Ok((1 << 39) - 1));
+    assert!(matches!(Sno::tick_at(EPOCH - 1), Err(Error::InstantOutOfRange { .. })));
+    assert!(matches!(Sno::tick_at(3461327255552000), Err(Error::InstantOutOfRange { .. })));
+    assert_eq!(Sno::tick_at(3461327255551999), Ok((1 << 39) - 1));
     assert_eq!((Sno::ZERO.encode(), Sno::ZERO.instant()), (*b"2222222222222222", EPOCH));
 }
 
 proptest! {
-    /// The clock jumps. No sno is made twice, and each lies in the clock's unit.
+    /// The clock jumps. No sno is made twice, and each lies in the clock's tick.
     #[test]
     fn generators_never_repeat(steps in 1u64..9, jumps in prop::collection::vec((-40i64..60, 1usize..20), 1..200)) {
         let (partitions, sequences) = (Numbers { first: 40000, count: 2 }, Numbers { first: 10, count: 6 });
@@ -155,8 +155,8 @@ struct Trace {
     steps: Vec<TraceStep>,
 }
 
-/// A call: the units that the clock showed, the metabyte, the bytes of the ID, and the state afterwards: the highest unit,
-/// the highest unit stepped back from, the drifts, the sequence.
+/// A call: the ticks that the clock showed, the metabyte, the bytes of the ID, and the state afterwards: the highest tick,
+/// the highest tick stepped back from, the drifts, the sequence.
 #[derive(Deserialize)]
 struct TraceStep(Vec<u64>, u8, String, u64, u64, u64, u64);
 
@@ -179,17 +179,17 @@ fn generators_follow_the_traces_of_the_original() {
         let mut generator = Generator::start(ANY, &lanes, 0, i64::MIN);
         for TraceStep(clock, metabyte, hex, highest, left_behind, drifts, sequence) in trace.steps {
             let (final_reading, waiting) = clock.split_last().unwrap();
-            for unit in waiting {
-                let answer = ask(&mut generator, &state, EPOCH + *unit as i64 * UNIT, metabyte);
-                assert!(!matches!(answer, Answer::Issue(_)), "{}: {answer:?} at {unit}", trace.name);
+            for tick in waiting {
+                let answer = ask(&mut generator, &state, EPOCH + *tick as i64 * TICK, metabyte);
+                assert!(!matches!(answer, Answer::Issue(_)), "{}: {answer:?} at {tick}", trace.name);
             }
-            let answer = ask(&mut generator, &state, EPOCH + *final_reading as i64 * UNIT, metabyte);
+            let answer = ask(&mut generator, &state, EPOCH + *final_reading as i64 * TICK, metabyte);
             let wanted = Sno::from_bytes(bytes(&hex));
             assert_eq!(answer, Answer::Issue(wanted), "{}", trace.name);
             let drifted = state.steps_back.get();
-            let unit = |bit: u64| state.cursors[(bit & 1) as usize].get().saturating_sub(1) / count;
+            let tick = |bit: u64| state.cursors[(bit & 1) as usize].get().saturating_sub(1) / count;
             assert_eq!(
-                ([unit(drifted), unit(drifted + 1)], drifted),
+                ([tick(drifted), tick(drifted + 1)], drifted),
                 ([highest, left_behind], drifts),
                 "{}",
                 trace.name
@@ -203,11 +203,11 @@ fn generators_follow_the_traces_of_the_original() {
 #[test]
 fn snos_go_back_once_until_the_clock_has_passed_where_they_were() {
     let lanes = in_steps(Numbers { first: 0x8000, count: 1 }, Numbers { first: 0, count: 9 }, 1);
-    let noon = EPOCH + 1_000 * UNIT;
-    let (mut generator, cursors) = above(&lanes, noon - 20 * UNIT);
-    let mut at = |units: i64| match ask(&mut generator, &cursors, noon + units * UNIT, 0) {
+    let noon = EPOCH + 1_000 * TICK;
+    let (mut generator, cursors) = above(&lanes, noon - 20 * TICK);
+    let mut at = |ticks: i64| match ask(&mut generator, &cursors, noon + ticks * TICK, 0) {
         Answer::Issue(sno) => Ok(sno.parts().tick_tock),
-        Answer::Behind { until } => Err((until - noon) / UNIT),
+        Answer::Behind { until } => Err((until - noon) / TICK),
         answer => panic!("{answer:?}"),
     };
     assert_eq!([at(0), at(-5), at(-4)], [Ok(false), Ok(true), Ok(true)]);
@@ -222,12 +222,12 @@ fn snos_go_back_once_until_the_clock_has_passed_where_they_were() {
 #[test]
 fn a_stale_reading_is_no_step_back() {
     let lanes = in_steps(Numbers { first: 0x8000, count: 1 }, Numbers { first: 0, count: 9 }, 1);
-    let noon = EPOCH + 1_000 * UNIT;
-    let (mut one, cursors) = above(&lanes, noon - 20 * UNIT);
+    let noon = EPOCH + 1_000 * TICK;
+    let (mut one, cursors) = above(&lanes, noon - 20 * TICK);
     let mut other = one.clone();
     assert!(matches!(other.next(noon, &cursors, 0), Answer::Issue(_)));
     assert!(matches!(one.next(noon - 1, &cursors, 0), Answer::Behind { .. }));
-    assert!(!one.step_back(noon, &cursors), "the reading is in the unit of the cursor");
+    assert!(!one.step_back(noon, &cursors), "the reading is in the tick of the cursor");
     assert!(one.step_back(noon - 1, &cursors), "the clock has stepped back");
     assert_eq!(cursors.steps_back(), 1);
     // The other session has found the same; the count is increased once.
@@ -235,30 +235,30 @@ fn a_stale_reading_is_no_step_back() {
     assert_eq!(cursors.steps_back(), 1);
 }
 
-/// The clock comes back to the unit in which one session has made snos before another one has gone back.
+/// The clock comes back to the tick in which one session has made snos before another one has gone back.
 #[test]
 fn a_session_follows_another_one_that_has_gone_back() {
     let lanes = in_steps(Numbers { first: 0x8000, count: 1 }, Numbers { first: 0, count: 9 }, 1);
-    let noon = EPOCH + 1_000 * UNIT;
-    let (mut one, cursors) = above(&lanes, noon - 20 * UNIT);
+    let noon = EPOCH + 1_000 * TICK;
+    let (mut one, cursors) = above(&lanes, noon - 20 * TICK);
     let mut other = one.clone();
     let bit = |answer| match answer {
         Answer::Issue(sno) => Sno::parts(&sno).tick_tock,
         answer => panic!("{answer:?}"),
     };
     assert!(!bit(one.next(noon, &cursors, 0)));
-    assert!(bit(ask(&mut other, &cursors, noon - UNIT, 0)));
-    assert!(bit(one.next(noon, &cursors, 0)), "the same cursors have the numbers of the unit");
+    assert!(bit(ask(&mut other, &cursors, noon - TICK, 0)));
+    assert!(bit(one.next(noon, &cursors, 0)), "the same cursors have the numbers of the tick");
 }
 
-/// Sessions have lanes of their own. In one of them, the other bit was used in a later unit.
+/// Sessions have lanes of their own. In one of them, the other bit was used in a later tick.
 #[test]
 fn all_lanes_decide_whether_snos_go_back() {
     let lanes = Lanes { count: 2, ..in_steps(Numbers { first: 0x8000, count: 2 }, Numbers { first: 0, count: 8 }, 1) };
     let lanes = Lanes { ids_per_step: 8, ..lanes };
-    let (noon, cursors) = (EPOCH + 1_000 * UNIT, OwnCursors::new(&lanes, SequenceRule::Reset));
-    let mut sessions = [0, 1].map(|lane| Generator::start(ANY, &lanes, lane, noon - 20 * UNIT));
-    let mut at = |lane: usize, units: i64| match ask(&mut sessions[lane], &cursors, noon + units * UNIT, 0) {
+    let (noon, cursors) = (EPOCH + 1_000 * TICK, OwnCursors::new(&lanes, SequenceRule::Reset));
+    let mut sessions = [0, 1].map(|lane| Generator::start(ANY, &lanes, lane, noon - 20 * TICK));
+    let mut at = |lane: usize, ticks: i64| match ask(&mut sessions[lane], &cursors, noon + ticks * TICK, 0) {
         Answer::Issue(sno) => Ok(sno.parts().tick_tock),
         Answer::Behind { .. } => Err(()),
         answer => panic!("{answer:?}"),
@@ -287,11 +287,11 @@ fn partitions_of_a_lane_are_used_one_after_the_other() {
 #[test]
 fn no_sno_is_made_after_the_last_unit() {
     let lanes = in_steps(Numbers { first: 7, count: 1 }, Numbers { first: 0, count: 9 }, 1);
-    let (mut generator, cursors) = above(&lanes, LAST - UNIT);
+    let (mut generator, cursors) = above(&lanes, LAST - TICK);
     let last = Sno::max_at(LAST).unwrap();
     assert!(
-        matches!(generator.next(LAST + UNIT - 1, &cursors, 0), Answer::Issue(sno) if sno.instant() == last.instant())
+        matches!(generator.next(LAST + TICK - 1, &cursors, 0), Answer::Issue(sno) if sno.instant() == last.instant())
     );
-    assert_eq!(generator.next(LAST + UNIT, &cursors, 0), Answer::Exhausted);
-    assert!(matches!(generator.next(LAST + UNIT - 1, &cursors, 0), Answer::Issue(_)));
+    assert_eq!(generator.next(LAST + TICK, &cursors, 0), Answer::Exhausted);
+    assert!(matches!(generator.next(LAST + TICK - 1, &cursors, 0), Answer::Issue(_)));
 }

@@ -2,13 +2,13 @@
 
 use std::ops::Bound::{Excluded, Included, Unbounded};
 
-use flake_core::sno::UNIT;
+use flake_core::sno::TICK;
 use flake_core::{Error, SequenceRule, Sno, built_in};
 
 mod made;
 use made::layout;
 
-/// When the last unit of sno begins.
+/// When the last tick of sno begins.
 const LAST: i64 = Sno::from_bytes([u8::MAX; 10]).instant();
 
 /// Bit 63 of these IDs belongs to the time.
@@ -27,18 +27,18 @@ fn instants_whose_ids_are_negative_are_refused() {
 #[test]
 fn a_span_of_snos_begins_and_ends_with_units() {
     let epoch = Sno::ZERO.instant();
-    let units = |first: i64, last: i64| Some((Sno::min_at(first).unwrap(), Sno::max_at(last).unwrap()));
+    let ticks = |first: i64, last: i64| Some((Sno::min_at(first).unwrap(), Sno::max_at(last).unwrap()));
     let spans = [
-        (Unbounded, Unbounded, units(epoch, LAST)),
-        (Included(epoch), Included(epoch), units(epoch, epoch)),
-        (Excluded(epoch - 1), Included(epoch + UNIT - 1), units(epoch, epoch)),
-        (Included(epoch + UNIT), Excluded(epoch + 2 * UNIT), units(epoch + UNIT, epoch + UNIT)),
+        (Unbounded, Unbounded, ticks(epoch, LAST)),
+        (Included(epoch), Included(epoch), ticks(epoch, epoch)),
+        (Excluded(epoch - 1), Included(epoch + TICK - 1), ticks(epoch, epoch)),
+        (Included(epoch + TICK), Excluded(epoch + 2 * TICK), ticks(epoch + TICK, epoch + TICK)),
         (Unbounded, Included(epoch - 1), None),
         (Unbounded, Excluded(epoch), None),
         (Unbounded, Excluded(i64::MIN), None),
-        (Included(LAST), Included(LAST + UNIT), units(LAST, LAST)),
-        (Included(LAST + UNIT), Unbounded, None),
-        (Included(epoch + UNIT), Included(epoch), None),
+        (Included(LAST), Included(LAST + TICK), ticks(LAST, LAST)),
+        (Included(LAST + TICK), Unbounded, None),
+        (Included(epoch + TICK), Included(epoch), None),
     ];
     for (from, to, snos) in spans {
         assert_eq!(Sno::during(from, to), snos, "{from:?} {to:?}");
@@ -67,9 +67,9 @@ fn the_first_and_last_ids_around_an_instant_are_right() {
         let found = (twitter.since(at), twitter.after(at), twitter.until(at), twitter.before(at));
         assert_eq!(found, (Ok(since), Ok(after), Ok(until), Ok(before)), "{at}");
     }
-    let unit = |at: i64| (Sno::min_at(at).unwrap(), Sno::max_at(at).unwrap());
+    let tick = |at: i64| (Sno::min_at(at).unwrap(), Sno::max_at(at).unwrap());
     let ((first, last_of_first), (second, _), (last, last_of_last)) =
-        (unit(Sno::ZERO.instant()), unit(Sno::ZERO.instant() + UNIT), unit(LAST));
+        (tick(Sno::ZERO.instant()), tick(Sno::ZERO.instant() + TICK), tick(LAST));
     let of_sno = |at: i64| (Sno::since(at), Sno::after(at), Sno::until(at), Sno::before(at));
     assert_eq!(of_sno(i64::MIN), (Some(first), Some(first), None, None));
     assert_eq!(of_sno(Sno::ZERO.instant()), (Some(first), Some(second), Some(last_of_first), None));

@@ -18,7 +18,7 @@ use flake_core::{Layout, Node, Resumable};
 
 pub const SECOND: i64 = 1_000_000;
 pub const HOUR: i64 = 3600 * SECOND;
-/// An instant that begins an hour, a millisecond and a unit of sno.
+/// An instant that begins an hour, a millisecond and a tick of sno.
 pub const NOON: i64 = 1_780_000_000 / 3600 * 3600 * SECOND;
 
 #[derive(Debug, PartialEq, Eq)]

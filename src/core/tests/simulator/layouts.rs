@@ -15,7 +15,7 @@ use crate::host::Trouble;
 use crate::machine::Memory;
 
 /// The tick of sno.
-const UNIT: i64 = 4000;
+const TICK: i64 = 4000;
 pub const SECOND: i64 = 1_000_000;
 pub const HOUR: i64 = 3_600 * SECOND;
 /// Ten o'clock, when every story begins.
@@ -73,7 +73,7 @@ fn lanes(kind: usize, part: Part) -> Lanes {
             count: 2,
             ids_per_step: 1,
             steps: count / 2,
-            ..Lanes::shared(partition, sequences, UNIT, true)
+            ..Lanes::shared(partition, sequences, TICK, true)
         };
     };
     let lanes = Lanes::new(layout, part).unwrap();
@@ -176,7 +176,7 @@ impl Own {
                 let start = own.generator.last_tick_start().unwrap_or(i64::MIN);
                 Ok(of(outcome, |id| {
                     let bits = Sno::bytes(&id).iter().fold(0, |all, byte| all << 8 | u128::from(*byte));
-                    Id { bits: bits << 8 | SNO as u128, start, end: start.saturating_add(UNIT) }
+                    Id { bits: bits << 8 | SNO as u128, start, end: start.saturating_add(TICK) }
                 }))
             }
         }
