@@ -178,11 +178,6 @@ impl<S: IdSource> Generator<S> {
         self.issued
     }
 
-    /// When the tick of the last ID began; None before the first ID.
-    pub const fn last_tick_start(&self) -> Option<i64> {
-        if self.issued == 0 { None } else { Some(self.start) }
-    }
-
     /// Lets snos go back in time to the instant `now`, a reading of the clock that was made after the answer [`Answer::Behind`].
     /// Returns whether to ask again; if not, the generator is one of a layout, or time before `now` may have been used.
     pub fn step_back(&self, now: i64, cursors: &impl Cursors) -> bool {

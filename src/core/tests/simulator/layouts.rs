@@ -167,16 +167,17 @@ impl Own {
         match self {
             Self::Layout(own) => {
                 let outcome = own.next(host, admit, || 0)?;
-                let start = own.generator.last_tick_start().unwrap_or(i64::MIN);
-                let end = start.saturating_add(OF_KINDS[kind].tick_length());
-                Ok(of(outcome, |id| Id { bits: u128::from(id) << 8 | kind as u128, start, end }))
+                let layout = &OF_KINDS[kind];
+                Ok(of(outcome, |id| {
+                    let start = layout.start_of(layout.unpack(id).unwrap().tick);
+                    Id { bits: u128::from(id) << 8 | kind as u128, start, end: start + layout.tick_length() }
+                }))
             }
             Self::Sno(own) => {
                 let outcome = own.next(host, admit, 1)?;
-                let start = own.generator.last_tick_start().unwrap_or(i64::MIN);
                 Ok(of(outcome, |id| {
                     let bits = Sno::bytes(&id).iter().fold(0, |all, byte| all << 8 | u128::from(*byte));
-                    Id { bits: bits << 8 | SNO as u128, start, end: start.saturating_add(TICK) }
+                    Id { bits: bits << 8 | SNO as u128, start: id.instant(), end: id.end() }
                 }))
             }
         }
