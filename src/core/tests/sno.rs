@@ -6,7 +6,6 @@ use flake_core::sno::TICK;
 use flake_core::{
     Answer, Cursors, Error, Generator, Lanes, Numbers, OwnCursors, SequenceRule, Sno, SnoParts, SnoSource,
 };
-use proptest::prelude::*;
 use serde::Deserialize;
 
 const EPOCH: i64 = 1262304000000000;
@@ -112,35 +111,6 @@ fn texts_that_only_the_original_accepts_are_refused() {
     assert!(matches!(Sno::tick_at(3461327255552000), Err(Error::InstantOutOfRange { .. })));
     assert_eq!(Sno::tick_at(3461327255551999), Ok((1 << 39) - 1));
     assert_eq!((Sno::ZERO.encode(), Sno::ZERO.instant()), (*b"2222222222222222", EPOCH));
-}
-
-proptest! {
-    /// The clock jumps. No sno is made twice, and each lies in the clock's tick.
-    #[test]
-    fn generators_never_repeat(steps in 1u64..9, jumps in prop::collection::vec((-40i64..60, 1usize..20), 1..200)) {
-        let (partitions, sequences) = (Numbers { first: 40000, count: 2 }, Numbers { first: 10, count: 6 });
-        let lanes = in_steps(partitions, sequences, steps);
-        let mut now = EPOCH + 4_000_000_000;
-        let (mut generator, cursors) = above(&lanes, now);
-        let mut issued = std::collections::HashSet::new();
-        for (jump, asked) in jumps {
-            now += jump * 2_000;
-            for _ in 0..asked {
-                match ask(&mut generator, &cursors, now, 9) {
-                    Answer::Issue(sno) => {
-                        prop_assert!(issued.insert(sno), "{:?} twice", sno);
-                        prop_assert!(sno.instant() <= now && now < sno.instant() + 4_000);
-                        let parts = sno.parts();
-                        prop_assert!((40000..40002).contains(&parts.partition) && (10..16).contains(&parts.sequence));
-                    }
-                    Answer::Exhausted | Answer::Dropped => prop_assert!(false),
-                    Answer::Wait { until } | Answer::Ahead { until } | Answer::Behind { until } | Answer::Closed { until } => {
-                        prop_assert!(until > now);
-                    }
-                }
-            }
-        }
-    }
 }
 
 #[derive(Deserialize)]

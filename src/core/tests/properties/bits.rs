@@ -11,17 +11,13 @@ proptest! {
     #![proptest_config(crate::config())]
 
     #[test]
-    fn make_undoes_numbers(layout in any_layout(), id: u64) {
+    fn numbers_too_large_are_refused(layout in any_layout(), id: u64) {
         let id = possible(&layout, id);
         let numbers: BTreeMap<String, u64> =
             layout.numbers(id).into_iter().map(|(name, number)| (name.to_owned(), number)).collect();
-        prop_assert_eq!(layout.make(layout.tick_of(id).unwrap(), &numbers), Ok(id));
-        for (name, &number) in &numbers {
+        for (name, &number) in numbers.iter().filter(|(_, number)| *number >> 63 == 0) {
             let mut more = numbers.clone();
             more.insert(name.clone(), number | 1 << 63);
-            if number >> 63 == 1 {
-                continue;
-            }
             prop_assert!(layout.make(layout.tick_of(id).unwrap(), &more).is_err());
         }
     }

@@ -3,7 +3,7 @@
 use flake_core::Error;
 use proptest::prelude::*;
 
-use crate::layouts::{any_layout, below_time, parts_of, possible};
+use crate::layouts::{any_layout, below_time, possible};
 
 proptest! {
     #![proptest_config(crate::config())]
@@ -46,29 +46,6 @@ proptest! {
         prop_assert!(!is_inside(id) || tick.unwrap() <= layout.last_ordered_tick().unwrap());
         for (end, is_within) in [(contiguous.lowest, true), (contiguous.highest, true), (contiguous.highest.wrapping_add(1), false)] {
             prop_assert_eq!(layout.tick_of(end as u64).is_ok(), is_within || contiguous.turns_negative && end < 0);
-        }
-    }
-
-    #[test]
-    fn ordered_layouts_order_by_time(layout in any_layout(), one: [u64; 4], two: [u64; 4]) {
-        let (one, two) = (parts_of(&layout, one), parts_of(&layout, two));
-        let (id, other) = (layout.pack(&one).unwrap() as i64, layout.pack(&two).unwrap() as i64);
-        let at = layout.start_of(one.tick);
-        match layout.last_ordered_tick() {
-            None => {
-                let refused = matches!(layout.min_at(at), Err(Error::NotTimeOrdered { .. }));
-                prop_assert!(refused);
-            }
-            Some(last) if one.tick > last => {
-                let refused = matches!(layout.max_at(at), Err(Error::InstantOutOfRange { .. }));
-                prop_assert!(refused);
-            }
-            Some(last) => {
-                prop_assert!(layout.min_at(at).unwrap() as i64 <= id && id <= layout.max_at(at).unwrap() as i64);
-                if one.tick < two.tick && two.tick <= last {
-                    prop_assert!(id < other);
-                }
-            }
         }
     }
 }
