@@ -110,16 +110,11 @@ fn malformed_texts_are_refused() {
     let text = write("line_item", sealed);
     assert_eq!(read("line_item", text.as_bytes()), Some(sealed));
     let digits = text.strip_prefix("line_item_").unwrap();
-    let wrong = [
-        digits.to_owned(),
-        format!("line_{digits}"),
-        format!("item_{digits}"),
-        format!("line_item{digits}"),
-        format!("line_item__{digits}"),
-        format!("line_items_{digits}"),
-        format!("Line_item_{digits}"),
+    // D stands for the right digits.
+    let wrong = ["D", "line_D", "item_D", "line_itemD", "line_item__D", "line_items_D", "Line_item_D", "line_item_D0"]
+        .map(|text| text.replace('D', digits));
+    let others = [
         text.to_uppercase(),
-        format!("{text}0"),
         format!(" {text}"),
         format!("{text}\n"),
         text[..text.len() - 1].to_owned(),
@@ -129,7 +124,7 @@ fn malformed_texts_are_refused() {
         format!("line_item_{}é", &digits[..24]),
         String::new(),
     ];
-    for text in wrong {
+    for text in wrong.into_iter().chain(others) {
         assert_eq!(read("line_item", text.as_bytes()), None, "{text}");
     }
     let uuid = "e56b757c-622d-8aa0-aa0c-9ef247500cf0";
