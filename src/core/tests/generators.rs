@@ -1,7 +1,6 @@
 //! Generators with scripted clocks: the IDs of the original implementations, and every answer that a generator can give.
 
 use std::cell::Cell;
-use std::collections::HashSet;
 
 use flake_core::{
     Answer, BUILTIN, Cursors, Definition, Error, Field, Generator, IdSource, Lanes, Layout, Node, Numbers, OwnCursors,
@@ -167,16 +166,6 @@ fn a_used_up_lane_waits_even_while_the_clock_goes_back() {
     assert_eq!(session.generator.issued(), 4097);
 }
 
-/// The original's 257th ID of a millisecond is a duplicate; this generator waits.
-#[test]
-fn a_rolling_sequence_is_used_once_in_a_tick() {
-    let layout = built_in("si").unwrap();
-    let mut session = Session::above(layout, &whole_worker(layout, 5), 1699999999999 * 1000);
-    let next: Vec<u64> = (0..256).map(|_| issued(session.at(1700000000006))).collect();
-    assert_eq!(next.iter().collect::<HashSet<_>>().len(), 256);
-    assert_eq!(session.at(1700000000006), Answer::Wait { until: 1700000000007 * 1000 });
-}
-
 /// The first IDs of ticks have different sequence numbers, so that a table that is divided by them has rows in each part.
 #[test]
 fn a_rolling_sequence_begins_at_many_places() {
@@ -185,17 +174,6 @@ fn a_rolling_sequence_begins_at_many_places() {
     let mut begins = [0; 256];
     (0..25_600).for_each(|tick| begins[issued(session.at(1700000000000 + tick)) as usize & 255] += 1);
     assert!(begins.iter().all(|times| (50..200).contains(times)), "{begins:?}");
-}
-
-#[test]
-fn nothing_is_issued_in_the_tick_of_creation() {
-    let layout = built_in("base64id").unwrap();
-    let lanes = Lanes::new(layout, Part::whole(Node::new(0, 1).unwrap())).unwrap();
-    let mut session = Session::above(layout, &lanes, 1700000000000 * 1000);
-    let mut at = |unix_ms: i64| session.generator.next(unix_ms * 1000, &session.cursors, || 0);
-    assert_eq!(at(1700000000999), Answer::Closed { until: 1700000001000 * 1000 });
-    let id = issued(at(1700000001000));
-    assert_eq!(layout.start_of(layout.unpack(id).unwrap().tick), 1700000001000 * 1000);
 }
 
 #[test]

@@ -9,8 +9,6 @@ use flake_core::{
 use serde::Deserialize;
 
 const EPOCH: i64 = 1262304000000000;
-/// When the last tick begins.
-const LAST: i64 = Sno::from_bytes([u8::MAX; 10]).instant();
 /// The lanes give the partition.
 const ANY: SnoSource = SnoSource { partition: None };
 
@@ -252,16 +250,4 @@ fn partitions_of_a_lane_are_used_one_after_the_other() {
     assert_eq!((part(&ids[65_535]), part(&ids[65_536])), ((0x8000, 65535), (0x8001, 0)));
     assert_eq!(generator.next(EPOCH + 4_000, &cursors, 0), Answer::Wait { until: EPOCH + 8_000 });
     assert!(matches!(generator.next(i64::MAX, &cursors, 0), Answer::Exhausted));
-}
-
-#[test]
-fn no_sno_is_made_after_the_last_unit() {
-    let lanes = in_steps(Numbers { first: 7, count: 1 }, Numbers { first: 0, count: 9 }, 1);
-    let (mut generator, cursors) = above(&lanes, LAST - TICK);
-    let last = Sno::max_at(LAST).unwrap();
-    assert!(
-        matches!(generator.next(LAST + TICK - 1, &cursors, 0), Answer::Issue(sno) if sno.instant() == last.instant())
-    );
-    assert_eq!(generator.next(LAST + TICK, &cursors, 0), Answer::Exhausted);
-    assert!(matches!(generator.next(LAST + TICK - 1, &cursors, 0), Answer::Issue(_)));
 }
