@@ -58,7 +58,7 @@ fn layouts_do_not_go_back() {
 /// Readings of the clock, each with the ID that was made.
 type Trace = &'static [(i64, u64)];
 
-/// What the original implementations have made of these readings, in milliseconds.
+/// The original implementations have made these IDs when their clocks showed these milliseconds.
 #[test]
 fn generators_follow_the_traces_of_the_originals() {
     let si = with_epoch("si", 1600000000000);

@@ -1,4 +1,4 @@
-//! The turn of a server whose history is lost, or begins again. What promotions do to IDs is played by the simulator.
+//! The turn of a server whose history is lost, or begins again. The simulator plays promotions themselves.
 
 use flake_core::ledger::durable::page::record_mark;
 use flake_core::ledger::host::Fault;

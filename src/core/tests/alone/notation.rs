@@ -1,5 +1,5 @@
-//! What happens to such a server, and what must be true then, as a text. Instants and durations are in seconds, or with `h` in hours;
-//! instants count from noon.
+//! Texts that say which events a lone server plays, and what must be true afterwards. Instants and durations are in seconds, or with `h`
+//! in hours; instants count from noon.
 
 use flake_core::ledger::durable::page::ensure_page_current;
 use flake_core::ledger::durable::record::{Record, Reserved};

@@ -148,7 +148,7 @@ pub fn read_on(at: usize, text: &str) -> Events {
     events
 }
 
-/// Reads a story without alternatives. A line that names no server goes on with the one before.
+/// Reads a story without alternatives. A line that names no server continues the one before.
 pub fn read(text: &str) -> Events {
     let mut at = A;
     let line = |line: &str| {
