@@ -4,7 +4,7 @@
 //!
 //! 8. Snos toggle their tick-tock bit instead, and continue in the past, if none with the toggled bit was made there. The bit is the last
 //!    one of a count that all sessions share. A session increases the count by compare-and-swap, only if a reading of the clock that
-//!    it has made *after* it had loaded its lane's cursor is still behind, and the cursors of the other bit are in earlier units in all
+//!    it has made *after* it had loaded its lane's cursor is still behind, and the cursors of the other bit are in earlier ticks in all
 //!    lanes. Snos lead the clock by an anchor of their own, so that layouts that lead do not let snos go back. No proc keeps
 //!    anything, and an exit writes nothing.
 
@@ -178,20 +178,15 @@ impl<S: IdSource> Generator<S> {
         self.issued
     }
 
-    /// When the tick of the last ID began; None before the first ID.
-    pub const fn last_tick_start(&self) -> Option<i64> {
-        if self.issued == 0 { None } else { Some(self.start) }
-    }
-
     /// Lets snos go back in time to the instant `now`, a reading of the clock that was made after the answer [`Answer::Behind`].
     /// Returns whether to ask again; if not, the generator is one of a layout, or time before `now` may have been used.
     pub fn step_back(&self, now: i64, cursors: &impl Cursors) -> bool {
-        let (unit, size, bit) = (self.ticks.clamped(now), self.taking.lanes.size(), self.steps_back & 1);
+        let (tick, size, bit) = (self.ticks.clamped(now), self.taking.lanes.size(), self.steps_back & 1);
         let last_of = |lane, bit| cursors.load(lane, bit).checked_sub(1).map(|last| last / size);
-        if !self.source.goes_back() || last_of(self.taking.own, bit) <= Some(unit) {
+        if !self.source.goes_back() || last_of(self.taking.own, bit) <= Some(tick) {
             return false;
         }
-        let is_unused = (0..self.taking.lanes.count).all(|lane| last_of(lane, 1 - bit) < Some(unit));
+        let is_unused = (0..self.taking.lanes.count).all(|lane| last_of(lane, 1 - bit) < Some(tick));
         // If this fails, another session has gone back, and may have made snos since.
         is_unused && cursors.step_back(self.steps_back) || cursors.steps_back() != self.steps_back
     }

@@ -1,6 +1,6 @@
 //! sno: IDs of 80 bits, after muyo/sno 1.2.1.
 //!
-//! From the most significant bit down: the time in units of 4 ms since 2010-01-01T00:00:00Z (39 bits), the tick-tock bit,
+//! From the most significant bit down: the time in ticks of 4 ms since 2010-01-01T00:00:00Z (39 bits), the tick-tock bit,
 //! the caller's metabyte (8 bits), the partition (16) and the sequence (16). Snos sort by time, byte by byte.
 
 mod source;
@@ -15,12 +15,12 @@ use crate::id::explain::{Run, draw, utc};
 use crate::layout::ticks::Ticks;
 use crate::{Error, Node, TextFault};
 
-/// The instant of unit 0, in microseconds since 1970-01-01T00:00:00Z.
+/// The instant of tick 0, in microseconds since 1970-01-01T00:00:00Z.
 const EPOCH: i64 = 1_262_304_000_000_000;
-/// How many microseconds a unit of time lasts.
-pub const UNIT: i64 = 4_000;
-const LAST_UNIT: u64 = (1 << 39) - 1;
-const TICKS: Ticks = Ticks { epoch: EPOCH, length: UNIT, last: LAST_UNIT };
+/// How many microseconds a tick lasts.
+pub const TICK: i64 = 4_000;
+const LAST_TICK: u64 = (1 << 39) - 1;
+const TICKS: Ticks = Ticks { epoch: EPOCH, length: TICK, last: LAST_TICK };
 
 /// Partitions from this number up are assigned automatically; those below are the caller's.
 const AUTOMATIC: u64 = 1 << 15;
@@ -33,15 +33,15 @@ pub struct Sno([u8; 10]);
 /// The numbers in a sno.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SnoParts {
-    /// Units of 4 ms since 2010-01-01T00:00:00Z, below 2^39.
-    pub unit: u64,
+    /// Ticks of 4 ms since 2010-01-01T00:00:00Z, below 2^39.
+    pub tick: u64,
     /// Toggled by the generator when the clock steps back.
     pub tick_tock: bool,
     /// The caller's byte.
     pub metabyte: u8,
     /// The generator's number.
     pub partition: u16,
-    /// The number of the ID within its unit.
+    /// The number of the ID within its tick.
     pub sequence: u16,
 }
 
@@ -49,7 +49,7 @@ impl SnoParts {
     /// Returns the parts of a sno at an instant, or [`Error::SnoPart`] if a number does not fit.
     pub fn at(at: i64, metabyte: i64, partition: i64, sequence: i64, tick_tock: bool) -> Result<Self, Error> {
         Ok(Self {
-            unit: Sno::unit_at(at)?,
+            tick: Sno::tick_at(at)?,
             tick_tock,
             metabyte: fit("metabyte", metabyte, true)?,
             partition: fit("partition", partition, true)?,
@@ -57,9 +57,9 @@ impl SnoParts {
         })
     }
 
-    /// Returns the sno with these parts. Bits of the unit above 39 are dropped.
+    /// Returns the sno with these parts. Bits of the tick above 39 are dropped.
     pub const fn pack(self) -> Sno {
-        let time = self.unit << 1 | self.tick_tock as u64;
+        let time = self.tick << 1 | self.tick_tock as u64;
         Sno::of(time, self.metabyte, (self.partition as u32) << 16 | self.sequence as u32)
     }
 }
@@ -91,7 +91,7 @@ impl Sno {
         let [a, b, c, d, e, metabyte, f, g, h, i] = self.0;
         let time = u64::from_be_bytes([0, 0, 0, a, b, c, d, e]);
         SnoParts {
-            unit: time >> 1,
+            tick: time >> 1,
             tick_tock: time & 1 == 1,
             metabyte,
             partition: u16::from_be_bytes([f, g]),
@@ -117,14 +117,14 @@ impl Sno {
         bytes.try_into().map(Self).map_err(|_| Error::SnoBytes { length: bytes.len(), received: false })
     }
 
-    /// When its unit began, in microseconds since 1970-01-01T00:00:00Z.
+    /// When its tick began, in microseconds since 1970-01-01T00:00:00Z.
     pub const fn instant(&self) -> i64 {
-        TICKS.start_of(self.parts().unit)
+        TICKS.start_of(self.parts().tick)
     }
 
-    /// The first instant after the unit of time in which it was made.
+    /// The first instant after the tick in which it was made.
     pub const fn end(&self) -> i64 {
-        self.instant() + UNIT
+        self.instant() + TICK
     }
 
     /// The same sno with another metabyte.
@@ -133,8 +133,8 @@ impl Sno {
         self
     }
 
-    /// Returns the unit that holds an instant, or [`Error::InstantOutOfRange`].
-    pub fn unit_at(at: i64) -> Result<u64, Error> {
+    /// Returns the tick that holds an instant, or [`Error::InstantOutOfRange`].
+    pub fn tick_at(at: i64) -> Result<u64, Error> {
         TICKS.tick_at(at, &NAME)
     }
 
@@ -151,7 +151,7 @@ impl Sno {
     pub fn runs(&self) -> [Run; 5] {
         let parts = self.parts();
         [
-            ("unit", parts.unit, 39),
+            ("unit", parts.tick, 39),
             ("tick_tock", parts.tick_tock.into(), 1),
             ("metabyte", parts.metabyte.into(), 8),
             ("partition", parts.partition.into(), 16),
@@ -167,37 +167,37 @@ impl Sno {
         draw(&format!("sno {text}  0x{number:020x}  {}", utc(self.instant())), &self.runs())
     }
 
-    /// Returns the smallest sno of the unit that holds an instant.
+    /// Returns the smallest sno of the tick that holds an instant.
     pub fn min_at(at: i64) -> Result<Self, Error> {
-        Ok(smallest_of(Self::unit_at(at)?))
+        Ok(smallest_of(Self::tick_at(at)?))
     }
 
-    /// Returns the largest sno of the unit that holds an instant.
+    /// Returns the largest sno of the tick that holds an instant.
     pub fn max_at(at: i64) -> Result<Self, Error> {
-        Ok(largest_of(Self::unit_at(at)?))
+        Ok(largest_of(Self::tick_at(at)?))
     }
 
-    /// The smallest sno whose unit begins at an instant or after it.
+    /// The smallest sno whose tick begins at an instant or after it.
     pub fn since(at: i64) -> Option<Self> {
         TICKS.since(at).map(smallest_of)
     }
 
-    /// The smallest sno whose unit begins after an instant.
+    /// The smallest sno whose tick begins after an instant.
     pub fn after(at: i64) -> Option<Self> {
         TICKS.after(at).map(smallest_of)
     }
 
-    /// The largest sno whose unit begins at an instant or before it.
+    /// The largest sno whose tick begins at an instant or before it.
     pub fn until(at: i64) -> Option<Self> {
         TICKS.until(at).map(largest_of)
     }
 
-    /// The largest sno whose unit begins before an instant.
+    /// The largest sno whose tick begins before an instant.
     pub fn before(at: i64) -> Option<Self> {
         TICKS.before(at).map(largest_of)
     }
 
-    /// Returns the smallest and the largest sno whose units overlap a span; see [`crate::Layout::ids_during`].
+    /// Returns the smallest and the largest sno whose ticks overlap a span; see [`crate::Layout::ids_during`].
     pub fn during(from: Bound<i64>, to: Bound<i64>) -> Option<(Self, Self)> {
         TICKS.during(from, to).map(|(first, last)| (smallest_of(first), largest_of(last)))
     }
@@ -216,10 +216,10 @@ fn fit<T: TryFrom<i64>>(part: &'static str, number: i64, made: bool) -> Result<T
     T::try_from(number).map_err(|_| Error::SnoPart { part, number, max, made })
 }
 
-const fn smallest_of(unit: u64) -> Sno {
-    SnoParts { unit, tick_tock: false, metabyte: 0, partition: 0, sequence: 0 }.pack()
+const fn smallest_of(tick: u64) -> Sno {
+    SnoParts { tick, tick_tock: false, metabyte: 0, partition: 0, sequence: 0 }.pack()
 }
 
-const fn largest_of(unit: u64) -> Sno {
-    SnoParts { unit, tick_tock: true, metabyte: u8::MAX, partition: u16::MAX, sequence: u16::MAX }.pack()
+const fn largest_of(tick: u64) -> Sno {
+    SnoParts { tick, tick_tock: true, metabyte: u8::MAX, partition: u16::MAX, sequence: u16::MAX }.pack()
 }

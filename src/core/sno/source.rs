@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::{AUTOMATIC, NAME, SEQUENCES, Sno, TICKS, UNIT};
+use super::{AUTOMATIC, NAME, SEQUENCES, Sno, TICK, TICKS};
 use crate::generator::path::Path;
 use crate::generator::source::IdSource;
 use crate::layout::bits::{Bits, Scattered};
@@ -49,7 +49,7 @@ impl IdSource for SnoSource {
     }
 
     /// All partitions of callers share cursors, because there are too many to have some each. So two partitions do not have the same
-    /// sequence number in a unit of time, which they need not have.
+    /// sequence number in a tick, which they need not have.
     fn cursors(&self) -> u64 {
         key::of_sno(self.partition.map(|_| 0))
     }
@@ -64,14 +64,14 @@ impl IdSource for SnoSource {
             let (partitions, sequences) = part.of(partitions, all, &NAME)?;
             // More would not make a session faster, and a lane's cursor would not fit into 64 bits.
             let (first, count) = (AUTOMATIC + partitions.first, partitions.count.min(MOST_PARTITIONS));
-            return Ok(Lanes::shared(Numbers { first, count }, sequences, UNIT, true));
+            return Ok(Lanes::shared(Numbers { first, count }, sequences, TICK, true));
         };
         let (number, max) = (partition.into(), AUTOMATIC as i64 - 1);
         let first = u64::try_from(partition).ok().filter(|&partition| partition < AUTOMATIC);
         let first = first.ok_or(Error::SnoPart { part: "partition", number, max, made: false })?;
         let sequences = node.part_of(SEQUENCES).unwrap_or(Numbers { first: 0, count: 0 });
         let (partitions, sequences) = part.of(Numbers { first, count: 1 }, sequences, &NAME)?;
-        Ok(Lanes::shared(partitions, sequences, UNIT, true))
+        Ok(Lanes::shared(partitions, sequences, TICK, true))
     }
 
     fn ticks(&self) -> Ticks {
@@ -83,8 +83,8 @@ impl IdSource for SnoSource {
     }
 
     /// The lowest bit is the tick-tock bit.
-    fn time_bits(&self, unit: u64, steps_back: u64) -> u64 {
-        unit << 1 | steps_back & 1
+    fn time_bits(&self, tick: u64, steps_back: u64) -> u64 {
+        tick << 1 | steps_back & 1
     }
 
     #[inline]

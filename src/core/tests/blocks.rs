@@ -1,10 +1,8 @@
 //! Blocks: how sessions take IDs from the cursors of lanes, and when they take nothing.
 
 use std::collections::HashSet;
-use std::sync::Barrier;
-use std::thread;
 
-use flake_core::{Answer, Cursors, Generator, Lanes, Layout, Node, OwnCursors, Part, Remaining, built_in};
+use flake_core::{Answer, Cursors, Lanes, Layout, Node, OwnCursors, Part, Remaining};
 
 mod tick;
 use tick::{Server, TICK, layout, si, twitter};
@@ -67,47 +65,10 @@ fn a_block_ends_with_its_step() {
 }
 
 #[test]
-fn sessions_of_one_lane_take_in_turn() {
-    let server = Server::of(twitter(), 1, TICK);
-    let mut sessions = [server.session(5), server.session(5)];
-    let numbers: Vec<u64> = (0..6).map(|turn| server.number(&mut sessions[turn % 2], 0).unwrap()).collect();
-    // Blocks of 1, 1, 1, 1, 2 and 2 IDs.
-    assert_eq!(numbers, [0, 1, 2, 3, 4, 6].map(|more| server.first_of(5, 0) + more));
-}
-
-#[test]
 fn a_word_is_raised_from_its_present_value_only() {
     let cursors = OwnCursors::new(&Lanes::new(si(), Part::whole(Node::new(0, 1).unwrap())).unwrap());
     assert!(cursors.swap(1, 0, 0, 7) && !cursors.swap(1, 0, 0, 9));
     assert_eq!([0, 1].map(|lane| cursors.load(lane, 0)), [0, 7]);
-}
-
-/// The threads begin each tick at the same moment, two of them with each lane.
-#[test]
-fn threads_that_share_words_make_no_id_twice() {
-    const THREADS: u64 = 4;
-    const TICKS: i64 = 300;
-    let lanes = Lanes::new(si(), Part::whole(Node::new(0, 1).unwrap())).unwrap();
-    let (cursors, barrier) = (OwnCursors::new(&lanes), Barrier::new(THREADS as usize));
-    let make = &|thread: u64| {
-        let mut generator = Generator::start(si(), &lanes, thread % lanes.count, TICK);
-        let mut ids = Vec::new();
-        for now in (0..TICKS).map(|tick| TICK + 1000 * tick) {
-            barrier.wait();
-            while let Answer::Issue(id) = generator.next(now, &cursors, || 0) {
-                ids.push(id);
-            }
-        }
-        ids
-    };
-    let made = thread::scope(|scope| {
-        let threads: Vec<_> = (0..THREADS).map(|thread| scope.spawn(move || make(thread))).collect();
-        threads.into_iter().map(|thread| thread.join().unwrap()).collect::<Vec<_>>()
-    });
-    assert!(made.iter().all(|ids| ids.is_sorted_by(|one, next| one < next)), "the IDs of a thread must rise");
-    let all: Vec<u64> = made.into_iter().flatten().collect();
-    assert!(all.len() > TICKS as usize * 16 * 130, "{}", all.len());
-    assert_eq!(all.iter().collect::<HashSet<_>>().len(), all.len());
 }
 
 /// Lanes at higher places are next, and then the next step from its lowest place on.
@@ -123,27 +84,6 @@ fn a_session_whose_lane_is_used_up_takes_from_others_in_rising_order() {
     }
 }
 
-/// Another session has used up the first session's lane up to the third step. The first session takes what is nearest above its
-/// last ID.
-#[test]
-fn a_session_continues_at_its_own_step() {
-    let server = Server::of(twitter(), 1, TICK);
-    let size = server.lanes.ids_per_step;
-    let lane_at = |place: u64, step: u64| (place + 3200 * server.tick - server.tick - step) % 32;
-    let (own, above) = (lane_at(10, 0), lane_at(11, 0));
-    let mut session = server.session(own);
-    let base = server.tick * server.lanes.size();
-    assert_eq!(server.number(&mut session, 0), Ok(10 * size));
-    // The lane's first three steps are used up, and so is the first step of the lane above, but for two IDs.
-    assert!(
-        server.cursors.swap(own, 0, base + 1, base + 3 * size) && server.cursors.swap(above, 0, 0, base + size - 2)
-    );
-    let next: Vec<u64> = (0..4).map(|_| server.number(&mut session, 0).unwrap()).collect();
-    assert_eq!(next, [12 * size - 2, 12 * size - 1, 12 * size, 12 * size + 1]);
-    // In the second step of the clock, the session looks at its own lane again, which has place 11 and is used up.
-    assert_eq!(server.number(&mut session, 16), Ok((32 + 12) * size));
-}
-
 /// Another session has used up the step of the first session's last block, which is ahead of the clock. Other lanes have IDs of the
 /// steps before, which are lower.
 #[test]
@@ -157,40 +97,6 @@ fn a_session_that_is_ahead_of_the_clock_does_not_go_back() {
     assert!(server.cursors.swap(5, 0, base + 2 * size + 1, base + 3 * size));
     let next: Vec<u64> = (0..2).map(|_| server.number(&mut session, 0).unwrap()).collect();
     assert_eq!(next, [of_third_step + size, of_third_step + size + 1]);
-}
-
-#[test]
-fn a_lone_session_makes_nearly_all_ids_of_a_tick() {
-    for (layout, nodes, all) in [(si(), 1, 8_192), (si(), 32, 256), (twitter(), 1, 1 << 22), (twitter(), 1024, 4_096)] {
-        let server = Server::of(layout, nodes, TICK);
-        for lane in 0..server.lanes.count.min(3) {
-            let server = Server::of(layout, nodes, TICK);
-            let (numbers, end, _) = server.walk(&mut server.session(lane));
-            assert_eq!(end, Answer::Wait { until: TICK + 1000 });
-            assert!(numbers.is_sorted_by(|one, next| one < next));
-            // Rounding leaves some IDs, and the session leaves those below its own place in the first step.
-            let left = all - server.lanes.count * server.lanes.size() + server.first_of(lane, 0);
-            assert_eq!(numbers.len() as u64, all - left);
-            assert!(left as f64 <= 0.02 * all as f64, "{left} of {all} are left");
-        }
-    }
-}
-
-/// The cursor may be at the end of the tick, but not beyond it.
-/// A tick has one step then, and the session's lane has another place in each.
-#[test]
-fn a_lone_session_makes_all_ids_of_a_tick_that_are_not_in_order() {
-    let layout = built_in("uniqueid").unwrap();
-    for (nodes, milliseconds) in [(1, 0), (32, 0), (32, 1), (1024, 0), (1024, 1)] {
-        let server = Server::of(layout, nodes, TICK + 1000 * milliseconds);
-        for lane in 0..server.lanes.count.min(2) {
-            let server = Server::of(layout, nodes, TICK + 1000 * milliseconds);
-            let (numbers, ..) = server.walk(&mut server.session(lane));
-            let different: HashSet<u64> = numbers.iter().copied().collect();
-            let all = server.lanes.size() * server.lanes.count;
-            assert_eq!([numbers.len(), different.len()], [all as usize; 2], "as one of {nodes} nodes");
-        }
-    }
 }
 
 #[test]
@@ -229,7 +135,7 @@ fn a_block_of_words_that_do_not_count_is_dropped() {
     let mut session = server.session(0);
     server.cursors.swaps_left.set(1);
     assert_eq!(server.number(&mut session, 0), Err(Answer::Dropped));
-    assert_eq!((session.issued(), session.last_tick_start()), (0, None));
+    assert_eq!(session.issued(), 0);
     server.cursors.swaps_left.set(100);
     assert_eq!(server.number(&mut session, 0), Ok(server.first_of(0, 0) + 1), "the first ID is lost");
     // The blocks before the last swap count.
@@ -265,26 +171,5 @@ fn the_last_tick_of_a_full_layout_has_ids() {
         let made = numbers.iter().collect::<HashSet<_>>().len();
         assert_eq!(made as u64, server.lanes.count * server.lanes.size() - server.first_of(0, 0), "{bits:?}");
         assert_eq!(session.next(start + tick, &server.cursors, || 0), Answer::Exhausted);
-    }
-}
-
-/// A tick of ten microseconds has one step.
-#[test]
-fn layouts_with_the_same_bits_share_words() {
-    let [one, other] = [(); 2].map(|()| layout(10, [40, 2, 8]));
-    for tick in 100..140 {
-        let server = Server::of(&one, 1, 10 * tick);
-        let mut sessions = [server.session(0), server.session(0), server.session(1)];
-        sessions[1].adopt(&other);
-        let (mut made, mut refusals) = (HashSet::new(), 0);
-        for turn in (0..3).cycle() {
-            match server.number(&mut sessions[turn], 0) {
-                Ok(number) if made.insert(number) => refusals = 0,
-                Ok(number) => panic!("{number} twice"),
-                Err(_) if refusals == 2 => break,
-                Err(_) => refusals += 1,
-            }
-        }
-        assert_eq!(made.len() as u64, server.lanes.count * server.lanes.size(), "{:?}", server.lanes);
     }
 }

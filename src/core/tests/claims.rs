@@ -1,56 +1,34 @@
 //! Which layouts have lines of shared memory, where the databases of a server want more than there are.
 
 use std::collections::HashSet;
-use std::sync::Mutex;
 
 use flake_core::ledger::cursors::claims::{Quota, quota};
-use flake_core::ledger::cursors::line::{BUILT_IN_LINES, CUSTOM_LINES, LaneCursors, MOST_LINES};
+use flake_core::ledger::cursors::line::{BUILT_IN_LINES, CUSTOM_LINES};
 use flake_core::ledger::host::Server;
-use flake_core::ledger::time::shared::Shared;
-use flake_core::ledger::time::state::State;
 use flake_core::{BUILTIN, IdSource, Layout, Node, Part, Place, SnoSource, TURNS, built_in};
+
+mod alone;
+use alone::Alone;
 
 /// The lanes of each layout that these tests make.
 const LANES: u64 = 32;
 const ALL: u64 = CUSTOM_LINES as u64;
 
-/// The memory of a server.
+/// A server with one of a node's parts.
 struct Memory {
-    shared: Shared,
-    lines: Vec<LaneCursors>,
-    state: Mutex<State>,
+    alone: Alone,
     part: Part,
-}
-
-impl Server for Memory {
-    fn clock(&self) -> i64 {
-        0
-    }
-    fn monotonic(&self) -> i64 {
-        0
-    }
-    fn shared(&self) -> &Shared {
-        &self.shared
-    }
-    fn lines(&self) -> &[LaneCursors] {
-        &self.lines
-    }
-    fn lock<R>(&self, act: impl FnOnce(&mut State) -> R) -> R {
-        act(&mut self.state.lock().unwrap())
-    }
 }
 
 impl Memory {
     fn new(nodes: u32, turn: u32) -> Self {
-        let lines = std::iter::repeat_with(LaneCursors::default).take(MOST_LINES).collect();
-        let part = Part::in_turn(Node::new(0, nodes).unwrap(), turn, 0);
-        Self { shared: Shared::default(), lines, state: Mutex::default(), part }
+        Self { alone: Alone::new(), part: Part::in_turn(Node::new(0, nodes).unwrap(), turn, 0) }
     }
 
     /// A session of a database begins a generator. Returns its lines.
     fn claim<S: IdSource>(&self, source: S, database: u32) -> Option<usize> {
         let lanes = source.lanes(self.part).unwrap();
-        Place::find(self, &source, [lanes; 2], 0, database).map(|place| place.claim)
+        Place::find(&self.alone, &source, [lanes; 2], 0, database).map(|place| place.claim)
     }
 
     /// A database uses as many layouts as it can. Returns how many.
@@ -59,7 +37,7 @@ impl Memory {
     }
 
     fn quota(&self, database: u32) -> (u64, u64) {
-        let Quota { taken, most } = quota(&self.shared, &self.lines, database);
+        let Quota { taken, most } = quota(self.alone.shared(), self.alone.lines(), database);
         (taken, most)
     }
 }

@@ -1,16 +1,17 @@
 //! Deployments of all sizes: no two parts of nodes have the same ID, nor do two lanes, and each server has what
 //! docs/how-to/plan-a-deployment.md shows.
 
-use std::collections::HashSet;
 use std::fmt::Write;
 use std::path::PathBuf;
 
 use flake_core::{
-    Answer, BUILTIN, Error, Generator, IdSource, Lanes, Layout, MAX_STEP_MICROS, Node, Numbers, OwnCursors, PARTS,
-    Part, SnoSource, TURNS,
+    BUILTIN, Error, IdSource, Lanes, Layout, MAX_STEP_MICROS, Node, Numbers, PARTS, Part, SnoSource, TURNS,
 };
 
-const NODES: [u32; 5] = [1, 8, 32, 128, 1024];
+mod made;
+use made::layout;
+
+const NODES: [u32; 4] = [8, 32, 128, 1024];
 /// The ones that the page shows.
 const SHOWN: [u32; 3] = [1, 32, 1024];
 
@@ -31,14 +32,29 @@ fn generating() -> impl Iterator<Item = &'static Layout> {
     BUILTIN.iter().filter(|layout| layout.generates)
 }
 
-fn sources() -> Vec<Source> {
-    let of_layout = |layout: &'static Layout| Source {
+fn of_layout(layout: Layout) -> Source {
+    Source {
         name: format!("`{}`", layout.name()),
         tick: layout.tick_length(),
         ends: layout.ticks().end(),
         most_nodes: layout.workers(),
-        lanes: Box::new(move |part| layout.lanes(part)),
-    };
+        lanes: Box::new(move |part| (&layout).lanes(part)),
+    }
+}
+
+/// Layouts with few worker bits, with ticks of more than a second or not.
+fn custom() -> impl Iterator<Item = Source> {
+    let bits = (0..4).flat_map(|workers| (0..5).map(move |sequences| (format!("w{workers}"), format!("s{sequences}"))));
+    bits.flat_map(|(w, s)| {
+        let made = |tick, fields: String| of_layout(layout(tick, &fields));
+        [1000, 1_000_000, 1_000_001]
+            .map(|tick| made(tick, format!("t40 {w} {s}")))
+            .into_iter()
+            .chain([made(1000, format!("t40 {s} {w}")), made(1000, format!("{w} {s} t40"))])
+    })
+}
+
+fn sources() -> Vec<Source> {
     let of_sno = |name: &str, partition, most_nodes| Source {
         name: name.to_owned(),
         tick: SnoSource { partition }.ticks().length,
@@ -47,7 +63,7 @@ fn sources() -> Vec<Source> {
         lanes: Box::new(move |part| SnoSource { partition }.lanes(part)),
     };
     let snos = [of_sno("`sno`", None, 1 << 15), of_sno("`sno` in a partition of the caller's", Some(7), 1 << 13)];
-    generating().map(of_layout).chain(snos).collect()
+    generating().cloned().map(of_layout).chain(snos).collect()
 }
 
 /// The lanes of one of a node's parts.
@@ -73,6 +89,7 @@ fn lanes(source: &Source, nodes: u32) -> Option<Lanes> {
         let own = of((node, number)).unwrap();
         assert_eq!(Lanes { workers: own.workers, sequences: own.sequences, ..first }, own, "node {node} of {nodes}");
         assert_eq!((own.workers.count, own.sequences.count), (first.workers.count, first.sequences.count));
+        assert!(own.workers.count > 0 && own.sequences.count > 0, "{}: {own:?} has no IDs", source.name);
         let is_behind = before.replace(own).is_none_or(|before| {
             end(before.workers) <= own.workers.first
                 || before.workers == own.workers && end(before.sequences) <= own.sequences.first
@@ -104,92 +121,16 @@ fn check_lanes(name: &str, lanes: &Lanes, tick: u64) -> u64 {
 #[test]
 fn no_two_sessions_of_a_deployment_have_the_same_number() {
     let (mut deployments, mut parts) = (0, 0);
-    for source in sources() {
-        for nodes in NODES {
+    for source in sources().into_iter().chain(custom()) {
+        for nodes in [1, 2, 3, 5].into_iter().chain(NODES) {
             if let Some(lanes) = lanes(&source, nodes) {
                 deployments += 1;
                 parts += check_lanes(&source.name, &lanes, u64::from(nodes) + 100);
             }
         }
     }
-    assert!(deployments > 50, "{deployments}");
+    assert!(deployments > 200, "{deployments}");
     println!("{deployments} deployments, {parts} parts of steps");
-}
-
-/// Makes all IDs of a tick for each layout with different fields, except for layouts with too many, and checks that all are
-/// different. A session of each lane takes them by the cursors of its part.
-#[test]
-fn each_number_of_each_part_is_another_id() {
-    let mut seen = HashSet::new();
-    let is_new = |layout: &&Layout| {
-        let fields: Vec<_> = layout.fields().iter().map(|field| (field.bits, field.role)).collect();
-        seen.insert(format!("{fields:?}"))
-    };
-    let mut made = 0;
-    for layout in generating().filter(is_new) {
-        let all = layout.workers() * layout.sequences();
-        if all > 1 << 24 {
-            continue;
-        }
-        let start = layout.epoch() + 1000 * layout.tick_length();
-        for nodes in NODES.into_iter().filter(|&nodes| u64::from(nodes) <= layout.workers()) {
-            let mut makers = vec![false; all as usize];
-            let of_node = |node| (0..PARTS).map(move |number| (Node::new(node, nodes).unwrap(), number));
-            for (node, number) in (0..nodes).flat_map(of_node) {
-                let part = Part::in_turn(node, number % TURNS, number / TURNS);
-                let lanes = Lanes::new(layout, part).unwrap();
-                let cursors = OwnCursors::new(&lanes);
-                let generator = |lane| Generator::start(layout, &lanes, lane, start);
-                // The lanes below the place of the first session would lose their IDs of the first step.
-                let mut own: Vec<_> = (0..lanes.count).collect();
-                own.sort_by_key(|&lane| lanes.place(lane, 1000, 0));
-                let mut sessions: Vec<_> = own.into_iter().map(generator).collect();
-                let (mut of_part, mut now) = (0, Some(start));
-                while let Some(at) = now {
-                    let next = sessions.iter_mut().map(|session| {
-                        let (made, next) = take_all(layout, session, &cursors, at, &mut makers);
-                        of_part += made;
-                        next
-                    });
-                    now = next.collect::<Vec<_>>().into_iter().flatten().min();
-                }
-                let of_lanes = lanes.count * lanes.size();
-                assert_eq!(of_part, of_lanes, "{} as {part:?}", layout.name());
-                made += of_part;
-            }
-        }
-    }
-    assert!(made > 100_000_000, "{made}");
-    println!("{made} IDs");
-}
-
-/// Makes all IDs that a session can make at an instant. Each must be new. Returns how many there are, and when to ask again in
-/// this tick.
-fn take_all(
-    layout: &Layout,
-    session: &mut Generator<&Layout>,
-    cursors: &OwnCursors,
-    now: i64,
-    makers: &mut [bool],
-) -> (u64, Option<i64>) {
-    let (mut ids, mut made) = ([0; 4096], 0);
-    loop {
-        let count = session.fill(now, cursors, &mut ids, || 0);
-        for &id in &ids[..count] {
-            let parts = layout.unpack(id).unwrap();
-            let number = parts.worker * layout.sequences() + parts.sequence;
-            assert!(!std::mem::replace(&mut makers[number as usize], true), "{id} of {}", layout.name());
-        }
-        made += count as u64;
-        if count > 0 {
-            continue;
-        }
-        return match session.next(now, cursors, || 0) {
-            Answer::Wait { .. } => (made, None),
-            Answer::Ahead { until } => (made, Some(until)),
-            answer => panic!("{answer:?} from {}", layout.name()),
-        };
-    }
 }
 
 /// Rounds to two or three digits, with thousands, millions or billions.

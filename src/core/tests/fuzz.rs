@@ -8,32 +8,8 @@ use proptest::prelude::*;
 mod oracles;
 
 /// Parts of an input that changes keep whole.
-const CURSORS: [&str; 24] = [
-    "\n",
-    "\n\n",
-    "{",
-    "}",
-    "[",
-    "]",
-    ",",
-    ":",
-    "\"\"",
-    "null",
-    "true",
-    "0",
-    "-1",
-    "255",
-    "256",
-    "18446744073709551615",
-    "\"like\"",
-    "\"reversed\": true",
-    "\"rank\": 1",
-    "\"value\": 1",
-    "\"worker\"",
-    "\"random\"",
-    "é",
-    "~",
-];
+const TOKENS: &str = r#"{ } [ ] , : "" null true 0 -1 255 256 18446744073709551615 "like" "reversed":true "rank":1 "value":1
+    "worker" "random" é ~"#;
 
 type Change = (u8, prop::sample::Index, prop::sample::Index, u64);
 
@@ -51,17 +27,18 @@ fn seeds(target: &str) -> Vec<Vec<u8>> {
 }
 
 fn changed(mut input: Vec<u8>, other: &[u8], changes: Vec<Change>) -> Vec<u8> {
+    let tokens: Vec<&str> = ["\n", "\n\n"].into_iter().chain(TOKENS.split_whitespace()).collect();
     for (kind, from, to, number) in changes {
         let (from, to) = (from.index(input.len() + 1), to.index(input.len() + 1));
         let (from, to) = (from.min(to), from.max(to).min(from.min(to) + 40));
-        let cursor = CURSORS[number as usize % CURSORS.len()];
+        let token = tokens[number as usize % tokens.len()];
         let part = input[from..to].to_vec();
         match kind {
             0 => input[from..to].fill(number as u8),
             1 => drop(input.drain(from..to)),
             2 => drop(input.splice(from..from, part)),
-            3 => drop(input.splice(from..from, cursor.bytes())),
-            4 => drop(input.splice(from..to, cursor.bytes())),
+            3 => drop(input.splice(from..from, token.bytes())),
+            4 => drop(input.splice(from..to, token.bytes())),
             5 if from < input.len() => input[from] ^= 1 << (number % 8),
             _ => drop(input.splice(from..from, other[other.len().min(from)..other.len().min(to)].iter().copied())),
         }

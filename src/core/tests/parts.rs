@@ -1,11 +1,9 @@
 //! Parts: what the server of a node may use in a turn belongs to no other node or turn.
 
-use flake_core::{
-    BUILTIN, Error, Field, IdSource, Lanes, Layout, Node, Numbers, PARTS, Part, Parts, Reversal, Role, SnoSource,
-    TURNS, built_in,
-};
+use flake_core::{Error, Node, Numbers, PARTS, Part, TURNS, built_in};
 
-const COUNTS: [u32; 6] = [1, 2, 8, 32, 128, 1024];
+mod made;
+use made::layout;
 
 fn node(id: u32, count: u32) -> Node {
     Node::new(id, count).unwrap()
@@ -14,135 +12,6 @@ fn node(id: u32, count: u32) -> Node {
 /// The parts of a node in all turns of both generations.
 fn in_turns(node: Node) -> impl Iterator<Item = Part> {
     (0..PARTS).map(move |number| Part::in_turn(node, number % TURNS, number / TURNS))
-}
-
-/// A layout with this many bits for time, worker and sequence, in this order or with the sequence first.
-fn layout(tick: i64, [time, workers, sequences]: [u8; 3], is_worker_above: bool) -> Layout {
-    let field = |name: &'static str, bits, role| Field { name: name.into(), bits, role };
-    let mut fields = vec![
-        field("timestamp", time, Role::Timestamp { reversed: Reversal::Never }),
-        field("worker", workers, Role::Worker { rank: 0 }),
-        field("sequence", sequences, Role::Sequence),
-    ];
-    if !is_worker_above {
-        fields.swap(1, 2);
-    }
-    fields.retain(|field| field.bits > 0);
-    Layout::new("made", 0, tick, fields).unwrap()
-}
-
-/// Layouts with few worker bits, in the order of time or not, with ticks of more than a second or not.
-fn custom() -> Vec<Layout> {
-    let mut all = Vec::new();
-    for (workers, sequences) in (0..4).flat_map(|workers| (0..5).map(move |sequences| (workers, sequences))) {
-        for (tick, is_worker_above) in [(1000, true), (1000, false), (1_000_000, true), (1_000_001, true)] {
-            all.push(layout(tick, [40, workers, sequences], is_worker_above));
-        }
-        // Time is the lowest field.
-        let mut fields = layout(1000, [40, workers, sequences], true).fields().to_vec();
-        fields.rotate_left(1);
-        all.push(Layout::new("made", 0, 1000, fields).unwrap());
-    }
-    all
-}
-
-fn generating() -> impl Iterator<Item = &'static Layout> {
-    BUILTIN.iter().filter(|layout| layout.generates)
-}
-
-/// Checks that parts lie in what the node has, and that none overlaps those before it. They are in order, so each is behind
-/// the last one, or has sequence numbers behind those that the last one has of the same workers.
-fn follow_each_other(layout: &Layout, parts: impl Iterator<Item = Part>) {
-    let end = |numbers: Numbers| numbers.first + numbers.count;
-    let mut last: Option<(Numbers, Numbers)> = None;
-    for part in parts {
-        let (workers, sequences) = part.numbers(layout).unwrap();
-        let of_node = part.node().workers(layout).unwrap();
-        assert!(workers.count > 0 && sequences.count > 0);
-        assert!(of_node.first <= workers.first && end(workers) <= end(of_node), "{part:?} of {layout:?}");
-        assert!(end(sequences) <= layout.sequences(), "{part:?} of {layout:?}");
-        let is_behind = last.is_none_or(|(before, used)| {
-            end(before) <= workers.first || before == workers && end(used) <= sequences.first
-        });
-        assert!(is_behind, "{part:?} of {layout:?} has {workers:?} and {sequences:?}, the one before {last:?}");
-        last = Some((workers, sequences));
-    }
-}
-
-/// Returns how many parts there were.
-fn check(layout: &Layout, nodes: u32) -> usize {
-    let Ok(workers) = node(0, nodes).workers(layout) else {
-        let error = Part::in_turn(node(0, nodes), 1, 0).numbers(layout).unwrap_err();
-        assert!(matches!(error, Error::TooManyNodes { .. }), "{error:?}");
-        return 0;
-    };
-    let whole = Part::whole(node(0, nodes)).numbers(layout);
-    assert_eq!(whole, Ok((workers, Numbers { first: 0, count: layout.sequences() })));
-    if workers.count * layout.sequences() >= PARTS.into() {
-        follow_each_other(layout, (0..nodes).flat_map(|id| in_turns(node(id, nodes))));
-        return (nodes * PARTS) as usize;
-    }
-    for part in (0..nodes).flat_map(|id| in_turns(node(id, nodes))) {
-        let error = part.numbers(layout).unwrap_err();
-        let of_error = |layout: &Layout| Error::TooFewIds {
-            layout: layout.name().to_owned().into(),
-            workers: workers.count,
-            sequences: layout.sequences(),
-            parts: PARTS,
-        };
-        assert_eq!(error, of_error(layout));
-        assert_eq!(Lanes::new(layout, part), Err(error));
-    }
-    0
-}
-
-#[test]
-fn parts_of_built_in_layouts_do_not_overlap() {
-    let mut seen = 0;
-    for (layout, nodes) in generating().flat_map(|layout| COUNTS.map(|nodes| (layout, nodes))) {
-        seen += check(layout, nodes);
-    }
-    assert!(seen > 50_000, "{seen}");
-}
-
-/// A node with as many IDs as there are parts has them, a node with fewer has none.
-#[test]
-fn parts_of_layouts_with_few_workers_do_not_overlap() {
-    let (mut seen, mut without) = (0, 0);
-    for layout in &custom() {
-        for nodes in [1, 2, 3, 5, 8, 32] {
-            let found = check(layout, nodes);
-            seen += found;
-            without += usize::from(found == 0);
-        }
-    }
-    assert!(seen > 1000 && without > 100, "{seen} parts; {without} deployments without any");
-}
-
-#[test]
-fn an_id_of_a_part_is_an_id_of_its_node() {
-    let all: Vec<Layout> = generating().cloned().chain(custom()).collect();
-    let mut seen = 0;
-    for layout in &all {
-        for part in
-            COUNTS.into_iter().flat_map(|count| [0, count / 2, count - 1].map(|id| node(id, count))).flat_map(in_turns)
-        {
-            for part in [part, Part::whole(part.node())] {
-                let Ok((workers, sequences)) = part.numbers(layout) else { continue };
-                for (worker, sequence) in
-                    [(0, 0), (workers.count / 2, sequences.count / 2), (workers.count - 1, sequences.count - 1)]
-                {
-                    let (worker, sequence) = (workers.first + worker, sequences.first + sequence);
-                    let id = layout.pack(&Parts { tick: 1000, worker, sequence, random: 5 }).unwrap();
-                    // It does not matter which of the nodes asks.
-                    let asking = node(part.node().count() / 3, part.node().count());
-                    assert_eq!(layout.node_of(id, asking), Ok(Some(part.node().id())), "{part:?} of {layout:?}");
-                    seen += 1;
-                }
-            }
-        }
-    }
-    assert!(seen > 10_000, "{seen}");
 }
 
 #[test]
@@ -161,39 +30,9 @@ fn the_most_nodes_have_parts() {
         assert!(matches!(Node::new(id, count), Err(Error::NodeOutOfRange { .. })), "{id} of {count}");
     }
     // A layout with the most workers that there can be.
-    let wide = layout(1000, [1, 63, 0], true);
-    follow_each_other(&wide, in_turns(node(most - 1, most)));
-}
-
-/// How many IDs of a tick the sessions of a server can make, before lanes round it.
-fn ids(name: &str, nodes: u32) -> u64 {
-    let (part, layout) = (Part::in_turn(node(0, nodes), 1, 0), built_in(name).unwrap());
-    let (workers, sequences) = part.numbers(layout).unwrap();
-    let lanes = Lanes::new(layout, part).unwrap();
-    let (all, used) = (workers.count * sequences.count, lanes.size() * lanes.count);
-    assert!(used <= all && used as f64 >= 0.99 * all as f64, "{used} of {all} IDs of {name}: {lanes:?}");
-    let per_second = u128::from(used) * 1_000_000 / layout.tick_length() as u128;
-    assert_eq!(lanes.ids_per_second(layout.tick_length()), per_second);
-    all
-}
-
-#[test]
-fn a_part_has_an_eighth_of_the_nodes_ids() {
-    for (name, nodes, expected) in [
-        ("twitter", 1, 524_288),
-        ("twitter", 32, 16_384),
-        ("twitter", 1024, 512),
-        ("si", 1, 1024),
-        ("si", 32, 32),
-        ("base64id", 1, 65_536),
-        ("sonyflake", 1, 1 << 21),
-        ("si_single", 1, 1024),
-        ("mastodon", 1, 8192),
-        ("uniqueid", 1, 8192),
-        ("seata", 1, 1 << 19),
-    ] {
-        assert_eq!(ids(name, nodes), expected, "{name} as one of {nodes}");
-    }
+    let wide = layout(1000, "t1 w63");
+    let workers = in_turns(node(most - 1, most)).map(|part| part.numbers(&wide).unwrap().0);
+    assert!(workers.collect::<Vec<_>>().windows(2).all(|pair| pair[0].first + pair[0].count == pair[1].first));
 }
 
 /// The rule never changes once it is released, because sessions of several versions rely on it.
@@ -216,30 +55,8 @@ fn workers_are_divided_if_there_are_enough_and_else_the_sequence() {
         assert_eq!(numbers(name, nodes), own, "{name} as one of {nodes}");
     }
     // Two workers with four sequence numbers each: one number for each part.
-    let few = layout(1000, [40, 1, 2], true);
+    let few = layout(1000, "t40 w1 s2");
     let all = in_turns(node(0, 1)).map(|part| part.numbers(&few).unwrap());
     let all: Vec<_> = all.map(|(workers, sequences)| (workers.first, sequences.first)).collect();
     assert_eq!(all, [(0, 0), (0, 1), (0, 2), (0, 3), (1, 0), (1, 1), (1, 2), (1, 3)]);
-}
-
-/// Its sequence is divided among nodes and parts.
-#[test]
-fn a_partition_of_a_caller_has_ids_for_many_nodes() {
-    let lanes = |nodes, turn, generation| {
-        let lanes = SnoSource { partition: Some(7) }.lanes(Part::in_turn(node(nodes - 1, nodes), turn, generation))?;
-        assert_eq!(lanes.workers, Numbers { first: 7, count: 1 });
-        Ok(lanes.sequences)
-    };
-    for (turn, generation) in (0..PARTS).map(|number| (number % TURNS, number / TURNS)) {
-        let of = |nodes: u32| {
-            let count = u64::from((1 << 13) / nodes);
-            Ok::<_, Error>(Numbers { first: u64::from(8 * (nodes - 1) + turn + 4 * generation) * count, count })
-        };
-        for nodes in [1, 32, 256, 8192] {
-            assert_eq!(lanes(nodes, turn, generation), of(nodes));
-        }
-        let error = lanes(8193, turn, generation).unwrap_err();
-        assert!(matches!(error, Error::TooFewIds { workers: 1, sequences: 7, parts: 8, .. }), "{error:?}");
-        assert!(matches!(lanes(1 << 28, turn, generation), Err(Error::TooFewIds { sequences: 0, .. })));
-    }
 }

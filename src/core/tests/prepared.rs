@@ -178,24 +178,6 @@ fn transactions_of_another_database_hold_nothing() {
     }
 }
 
-/// A snapshot from before the end of merged transactions is held at the lowest of their bounds.
-#[test]
-fn ended_transactions_that_are_kept_as_one_hold_an_old_snapshot() {
-    let mut world = World::default();
-    let prepared: Vec<u64> = [40, 30, 50].map(|bound| world.begin(Some(bound), 1)).to_vec();
-    world.begin(None, 1);
-    world.look();
-    prepared.iter().for_each(|&xid| world.end(xid));
-    for bound in 60..80 {
-        let xid = world.begin(Some(bound), 1);
-        world.end(xid);
-        assert_eq!(world.held(0, 1).0, 30);
-        assert_eq!(world.held(0, 2).0, NONE);
-    }
-    world.look();
-    assert_eq!(world.held(1, 1), (NONE, NONE));
-}
-
 #[test]
 fn a_transaction_has_one_entry() {
     let mut world = World::default();

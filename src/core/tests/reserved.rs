@@ -5,10 +5,6 @@ use proptest::prelude::*;
 
 const YEAR: i64 = 31_557_600_000_000;
 
-fn reserved() -> impl Strategy<Value = Reserved> {
-    (0u64..9, [any::<i64>(), any::<i64>()]).prop_map(|(acceptances, until)| Reserved { acceptances, until })
-}
-
 #[test]
 fn an_acceptance_removes_the_watermarks_from_before() {
     let mut record = Record { published: vec![Published { watermark: 10, next: 100 }], ..Record::default() };
@@ -25,13 +21,6 @@ fn the_number_of_nothing_can_be_the_value_of_a_sequence() {
 }
 
 proptest! {
-    #[test]
-    fn the_union_contains_both(one in reserved(), other in reserved()) {
-        let both = one.merged_with(&other);
-        prop_assert!(both.contains(&one) && both.contains(&other));
-        prop_assert_eq!(both, other.merged_with(&one));
-    }
-
     /// From 2020 to 2290, rounded up by less than 4 seconds.
     #[test]
     fn a_number_keeps_both_halves_and_the_generation(acceptances in 0u64..9, years in [50.1f64..320.0, 50.1f64..320.0]) {

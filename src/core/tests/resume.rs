@@ -6,8 +6,8 @@ use std::sync::atomic::Ordering;
 use flake_core::ledger::host::Server;
 use flake_core::ledger::time::grant::RESERVE_AHEAD_MICROS;
 use flake_core::ledger::time::operator::{accept, start_above};
-use flake_core::sno::UNIT;
-use flake_core::{Answer, Definition, IdSource, Lanes, Layout, Node, Part, Place, Resumable, SnoSource, built_in};
+use flake_core::sno::TICK;
+use flake_core::{Answer, Definition, IdSource, Layout, Node, Part, Place, Resumable, SnoSource, built_in};
 
 mod alone;
 use alone::{Alone, HOUR, NOON, SECOND};
@@ -25,21 +25,32 @@ fn next<S: IdSource>(own: &mut Resumable<S>, alone: &mut Alone, argument: S::Arg
     own.next(alone, |_, _, _| Ok(()), argument).unwrap()
 }
 
-/// Makes this many IDs at an instant. Returns when the tick of the last one began.
+/// Returns when the tick of a layout's ID began.
+fn start(layout: &Layout, answer: Answer) -> i64 {
+    match answer {
+        Answer::Issue(id) => layout.start_of(layout.unpack(id).unwrap().tick),
+        answer => panic!("{answer:?}"),
+    }
+}
+
+/// Makes this many IDs at an instant. Returns the last one.
 fn make<S: IdSource>(
     own: &mut Resumable<S>,
     alone: &mut Alone,
     (now, count): (i64, usize),
     argument: S::Argument,
-) -> i64 {
+) -> Answer<S::Id> {
     alone.at(now);
-    for _ in 0..count {
-        // IDs that lead the clock keep pace, too.
-        while let Answer::Ahead { until } = next(own, alone, argument) {
-            alone.pass(2 * (until - alone.led()).max(1));
+    let made = (0..count).map(|_| {
+        loop {
+            match next(own, alone, argument) {
+                // IDs that lead the clock keep pace, too.
+                Answer::Ahead { until } => drop(alone.pass(2 * (until - alone.led()).max(1))),
+                answer => break answer,
+            }
         }
-    }
-    own.generator.last_tick_start().unwrap()
+    });
+    made.last().unwrap()
 }
 
 #[test]
@@ -59,28 +70,6 @@ fn ids_of_earlier_eras_are_counted() {
     assert!(layouts.is_of(alone.shared().era()) && snos.is_of(alone.shared().era()));
 }
 
-/// A layout with the same bits that ends earlier also ends in the next era.
-#[test]
-fn an_adopted_rule_is_followed_in_a_new_era() {
-    let mut alone = Alone::new();
-    let twitter = built_in("twitter").unwrap();
-    let mut fields = twitter.fields().to_vec();
-    fields[0].bits = 39;
-    let short = Layout::new("short", twitter.epoch(), 1_000, fields).unwrap();
-    let end = short.start_of(short.last_tick()) + 1_000;
-    assert!(
-        end > NOON && short.same_bits(twitter),
-        "the short layout must have the bits of twitter, and end after noon"
-    );
-    let mut own = begin(&mut alone, twitter);
-    own.generator.adopt(&short);
-    make(&mut own, &mut alone, (NOON + SECOND, 1), || 0);
-    start_above(&mut alone, NOON + 2 * SECOND).unwrap();
-    make(&mut own, &mut alone, (NOON + 5 * SECOND, 1), || 0);
-    alone.at(end);
-    assert_eq!(next(&mut own, &mut alone, || 0), Answer::Exhausted);
-}
-
 /// flake_start_above does not wait for a session that is admitted after it has looked at the transactions. The session drops the
 /// rest of its block.
 #[test]
@@ -93,8 +82,8 @@ fn an_era_that_ends_before_a_session_is_admitted_is_over_for_it() {
         start_above(host, NOON + 10 * SECOND).unwrap();
         Ok(())
     };
-    assert!(matches!(own.next(&mut alone, admit, || 0), Ok(Answer::Issue(_))));
-    assert_eq!(own.generator.last_tick_start(), Some(NOON + 10 * SECOND));
+    let answer = own.next(&mut alone, admit, || 0).unwrap();
+    assert_eq!(start(built_in("twitter").unwrap(), answer), NOON + 10 * SECOND);
 }
 
 /// The same of a session that does not ask the ledger.
@@ -116,42 +105,6 @@ fn a_session_of_an_earlier_era_makes_no_id_without_asking() {
         )
     };
     assert_eq!([false, true, false].map(admitted), [Some(NOON + SECOND), None, None]);
-}
-
-/// An announced watermark is above the reading. IDs lead the clock to it.
-#[test]
-fn ids_lead_to_an_announced_watermark() {
-    let mut alone = Alone::new();
-    let mut own = begin(&mut alone, built_in("twitter").unwrap());
-    alone.at(NOON + SECOND);
-    let watermark = NOON + 2 * SECOND;
-    let admit = |_: &mut Alone, _, now| if now < watermark { Err(watermark) } else { Ok(()) };
-    assert!(matches!(own.next(&mut alone, admit, || 0), Ok(Answer::Issue(_))));
-    assert_eq!((own.generator.last_tick_start(), alone.led()), (Some(watermark), watermark));
-}
-
-/// Another session has read a later instant, and has taken the next tick's first ID. Its reading was right, or the clock has stepped
-/// back since.
-#[test]
-fn a_word_is_followed_if_a_fresh_reading_is_behind_it() {
-    let twitter = built_in("twitter").unwrap();
-    for behind in [0, 1, SECOND] {
-        let mut alone = Alone::new();
-        let [mut one, mut other] = [begin(&mut alone, twitter), begin(&mut alone, twitter)];
-        make(&mut one, &mut alone, (NOON + SECOND, 1), || 0);
-        make(&mut other, &mut alone, (NOON + 2 * SECOND, 1), || 0);
-        alone.at(NOON + SECOND);
-        let admit = |host: &mut Alone, _, now| {
-            // The first reading is stale.
-            if now == NOON + SECOND {
-                host.at(NOON + 2 * SECOND - behind);
-            }
-            Ok(())
-        };
-        assert!(matches!(one.next(&mut alone, admit, || 0), Ok(Answer::Issue(_))));
-        assert_eq!(one.generator.last_tick_start(), Some(NOON + 2 * SECOND));
-        assert_eq!(alone.led() - alone.now.get(), behind);
-    }
 }
 
 /// A layout whose ticks last an hour does not let the others lead by an hour after a restart; it waits for its next tick.
@@ -176,7 +129,7 @@ fn ticks_of_a_second_or_more_are_not_led_to_from_a_floor() {
         // They do lead where the clock has stepped back.
         make(&mut own, &mut alone, (first + HOUR, 1), || 0);
         assert_eq!(
-            make(&mut own, &mut alone, (first + HOUR - SECOND, 1), || 0),
+            start(&made, make(&mut own, &mut alone, (first + HOUR - SECOND, 1), || 0)),
             made.start_of(made.tick_at(first + HOUR).unwrap())
         );
     }
@@ -194,41 +147,7 @@ fn long_ticks_are_led_to_the_floor() {
     assert_eq!(alone.led(), NOON + 1, "the floor of a start without a file");
 }
 
-/// A lane's cursor that is at the end of a tick counts no ID of the next one, so a new session makes IDs of other lanes in the tick.
-#[test]
-fn a_new_session_uses_the_rest_of_a_tick_in_which_a_lane_is_used_up() {
-    let mut alone = Alone::new();
-    let twitter = built_in("twitter").unwrap();
-    let mut own = begin(&mut alone, twitter);
-    // The last step of a tick.
-    let now = NOON + SECOND + 999;
-    let Lanes { ids_per_step, steps, .. } = *own.generator.lanes();
-    make(&mut own, &mut alone, (now, ids_per_step as usize), || 0);
-    let cursor = alone.lines()[0].cursor(alone.shared().era(), 0).load(Ordering::Relaxed);
-    assert!(cursor.is_multiple_of(steps * ids_per_step), "the lane must be used up");
-    let mut new = begin(&mut alone, twitter);
-    make(&mut new, &mut alone, (now, 1), || 0);
-}
-
-#[test]
-fn layouts_have_words_of_their_own_unless_their_bits_are_the_same() {
-    let alone = Alone::new();
-    let part = Part::whole(Node::new(0, 1).unwrap());
-    let claim = |layout: &Layout| {
-        let place = Place::find(&alone, &layout, [Lanes::new(layout, part).unwrap(); 2], 0, 1);
-        place.map(|place| place.claim)
-    };
-    let [twitter, leaf, sonyflake, instagram] =
-        ["twitter", "leaf", "sonyflake", "instagram"].map(|name| built_in(name).unwrap());
-    let claims = [twitter, sonyflake, instagram].map(|layout| claim(layout).unwrap());
-    assert!(claims[0] != claims[1] && claims[1] != claims[2] && claims[0] != claims[2], "{claims:?}");
-    assert_eq!(claim(leaf), Some(claims[0]));
-    // Each of them has 32 lanes, so nothing is left; those that have cursors keep them.
-    assert_eq!(claim(built_in("si").unwrap()), None);
-    assert_eq!([twitter, sonyflake, instagram].map(claim), claims.map(Some));
-}
-
-/// So no two of them have a sequence number of a unit in common, although their IDs would differ.
+/// So no two of them have a sequence number of a tick in common, although their IDs would differ.
 #[test]
 fn partitions_of_callers_share_words() {
     let mut alone = Alone::new();
@@ -261,7 +180,8 @@ fn a_step_back_toggles_the_tick_tock_bit_once() {
     assert_eq!(sno(0, &mut alone), (NOON + 60 * SECOND, false));
     make(&mut layouts, &mut alone, (NOON + 60 * SECOND, 1), || 0);
     alone.at(NOON + 30 * SECOND);
-    assert_eq!(make(&mut layouts, &mut alone, (NOON + 30 * SECOND, 1), || 0), NOON + 60 * SECOND);
+    let made = make(&mut layouts, &mut alone, (NOON + 30 * SECOND, 1), || 0);
+    assert_eq!(start(built_in("twitter").unwrap(), made), NOON + 60 * SECOND);
     assert_eq!([0, 1].map(|which| sno(which, &mut alone)), [(NOON + 30 * SECOND, true); 2]);
     // The clock steps back again, to where the other bit was not used. It is not known that it was not.
     alone.at(NOON + 20 * SECOND);
@@ -270,20 +190,20 @@ fn a_step_back_toggles_the_tick_tock_bit_once() {
     assert_eq!(sno(0, &mut alone), (NOON + 120 * SECOND, true));
 }
 
-/// A session that was stopped has read the time before a unit, in which another one has made a sno since. The clock has stepped back
-/// within the unit, which lets no sno go back.
+/// A session that was stopped has read the time before a tick, in which another one has made a sno since. The clock has stepped back
+/// within the tick, which lets no sno go back.
 #[test]
 fn a_stale_reading_toggles_nothing() {
     let mut alone = Alone::new();
     let source = SnoSource { partition: None };
     let [mut one, mut other] = [begin(&mut alone, source), begin(&mut alone, source)];
-    let unit = NOON + SECOND;
+    let tick = NOON + SECOND;
     make(&mut one, &mut alone, (NOON + SECOND / 2, 1), 0);
-    make(&mut other, &mut alone, (unit + 3000, 1), 0);
-    alone.at(unit - 1);
+    make(&mut other, &mut alone, (tick + 3000, 1), 0);
+    alone.at(tick - 1);
     let admit = |host: &mut Alone, _, now| {
-        if now < unit {
-            host.at(unit);
+        if now < tick {
+            host.at(tick);
         }
         Ok(())
     };
@@ -293,27 +213,27 @@ fn a_stale_reading_toggles_nothing() {
 }
 
 /// A session that was stopped reads the clock again, and finds that the cursor was right. Before it continues, another one makes a sno of a
-/// later unit.
+/// later tick.
 #[test]
 fn a_word_that_was_raised_after_a_fresh_reading_toggles_nothing() {
     let mut alone = Alone::new();
     let source = SnoSource { partition: None };
     let [mut one, mut other] = [begin(&mut alone, source), begin(&mut alone, source)];
-    let unit = NOON + SECOND;
+    let tick = NOON + SECOND;
     make(&mut one, &mut alone, (NOON + SECOND / 2, 1), 0);
-    make(&mut other, &mut alone, (unit, 1), 0);
+    make(&mut other, &mut alone, (tick, 1), 0);
     let cursor = alone.lines()[0].cursor(alone.shared().era(), 0).load(Ordering::Relaxed);
-    alone.at(unit - 1);
+    alone.at(tick - 1);
     let admit = |host: &mut Alone, _, now| {
-        if now < unit {
+        if now < tick {
             let later = cursor + 2 * other.generator.lanes().size();
-            host.at(unit + UNIT - 1).after_reading.set(Some((later, unit + 2 * UNIT)));
+            host.at(tick + TICK - 1).after_reading.set(Some((later, tick + 2 * TICK)));
         }
         Ok(())
     };
     let answer = one.next(&mut alone, admit, 0).unwrap();
-    assert!(matches!(answer, Answer::Issue(sno) if !sno.parts().tick_tock), "{answer:?}");
-    assert_eq!(one.generator.last_tick_start(), Some(unit + 2 * UNIT));
+    let Answer::Issue(sno) = answer else { panic!("{answer:?}") };
+    assert_eq!((sno.instant(), sno.parts().tick_tock), (tick + 2 * TICK, false));
 }
 
 /// Snos lead the clock after a restart too, and toggle nothing: neither then nor when the clock has passed the floor.
@@ -331,7 +251,7 @@ fn a_restart_toggles_nothing() {
         last = sno.instant();
         alone.pass(10_000);
     }
-    assert_eq!(last, NOON + HOUR + 799 * 10_000 / UNIT * UNIT);
+    assert_eq!(last, NOON + HOUR + 799 * 10_000 / TICK * TICK);
     assert!(last > NOON + HOUR + RESERVE_AHEAD_MICROS);
 }
 
@@ -346,7 +266,8 @@ fn an_acceptance_takes_other_words() {
     let of_first = cursor(&alone, era);
     alone.at(NOON);
     accept(&mut alone).unwrap();
-    assert_eq!(make(&mut own, &mut alone, (NOON, 1), || 0), NOON);
+    let made = make(&mut own, &mut alone, (NOON, 1), || 0);
+    assert_eq!(start(built_in("twitter").unwrap(), made), NOON);
     assert_eq!(cursor(&alone, era), of_first);
     assert!((1..of_first).contains(&cursor(&alone, alone.shared().era())));
 }

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use aes::Aes128;
-use aes::cipher::{BlockCipherDecrypt, BlockCipherEncrypt, KeyInit};
+use aes::cipher::{BlockCipherDecrypt, KeyInit};
 use flake_core::seal::{Cipher, MOST_RANGES, Range, Ranges, fingerprint, is_name, read, write};
 use proptest::prelude::*;
 
@@ -21,27 +21,6 @@ fn ids(count: u64) -> impl Iterator<Item = i64> {
 
 fn is_marked(block: u128) -> bool {
     (block >> 76 & 0xf, block >> 62 & 3) == (8, 2)
-}
-
-/// FIPS 197, appendix B and C.1, and the four blocks of SP 800-38A, F.1.1.
-#[test]
-fn aes_encrypts_the_blocks_of_nist() {
-    let of_38a = "2b7e151628aed2a6abf7158809cf4f3c";
-    for (key, plain, cipher) in [
-        (of_38a, "3243f6a8885a308d313198a2e0370734", "3925841d02dc09fbdc118597196a0b32"),
-        ("000102030405060708090a0b0c0d0e0f", "00112233445566778899aabbccddeeff", "69c4e0d86a7b0430d8cdb78070b4c55a"),
-        (of_38a, "6bc1bee22e409f96e93d7e117393172a", "3ad77bb40d7a3660a89ecaf32466ef97"),
-        (of_38a, "ae2d8a571e03ac9c9eb76fac45af8e51", "f5d3d58503b9699de785895a96fdbaaf"),
-        (of_38a, "30c81c46a35ce411e5fbc1191a0a52ef", "43b1cd7f598ece23881b00e3ed030688"),
-        (of_38a, "f69f2445df4f9b17ad2b417be66c3710", "7b0c785e27e8ad3f8223207104725dd4"),
-    ] {
-        let aes = Aes128::new(&bytes(key).into());
-        let mut block = bytes(plain).into();
-        aes.encrypt_block(&mut block);
-        assert_eq!(block, bytes(cipher), "{plain}");
-        aes.decrypt_block(&mut block);
-        assert_eq!(block, bytes(plain), "{cipher}");
-    }
 }
 
 #[test]
@@ -131,16 +110,11 @@ fn malformed_texts_are_refused() {
     let text = write("line_item", sealed);
     assert_eq!(read("line_item", text.as_bytes()), Some(sealed));
     let digits = text.strip_prefix("line_item_").unwrap();
-    let wrong = [
-        digits.to_owned(),
-        format!("line_{digits}"),
-        format!("item_{digits}"),
-        format!("line_item{digits}"),
-        format!("line_item__{digits}"),
-        format!("line_items_{digits}"),
-        format!("Line_item_{digits}"),
+    // D stands for the right digits.
+    let wrong = ["D", "line_D", "item_D", "line_itemD", "line_item__D", "line_items_D", "Line_item_D", "line_item_D0"]
+        .map(|text| text.replace('D', digits));
+    let others = [
         text.to_uppercase(),
-        format!("{text}0"),
         format!(" {text}"),
         format!("{text}\n"),
         text[..text.len() - 1].to_owned(),
@@ -150,7 +124,7 @@ fn malformed_texts_are_refused() {
         format!("line_item_{}é", &digits[..24]),
         String::new(),
     ];
-    for text in wrong {
+    for text in wrong.into_iter().chain(others) {
         assert_eq!(read("line_item", text.as_bytes()), None, "{text}");
     }
     let uuid = "e56b757c-622d-8aa0-aa0c-9ef247500cf0";
@@ -222,49 +196,4 @@ proptest! {
     fn blocks_that_were_not_sealed_do_not_open(secret: [u8; 16], block: u128) {
         prop_assert_eq!(Cipher::new(&secret).open(block & !(0xf << 76 | 3 << 62) | 8 << 76 | 2 << 62), None);
     }
-}
-
-/// A shorter tag than 58 bits lets the expected number of random blocks through. FLAKE_SEAL_BLOCKS is the number of blocks, by
-/// default 2^18; the tag is so short that about 64 of them pass.
-#[test]
-fn random_blocks_pass_a_shorter_tag_as_often_as_chance() {
-    let count = std::env::var("FLAKE_SEAL_BLOCKS").map_or(1 << 18, |count| count.parse().unwrap());
-    let tag = (1_u128 << (u64::ilog2(count) - 6)) - 1;
-    let cipher = Cipher::new(&SECRET);
-    let random = |n: u64| {
-        let mut of = n.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        of = (of ^ of >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        of = (of ^ of >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        of ^ of >> 31
-    };
-    let marked = |n| {
-        (u128::from(random(2 * n)) << 64 | u128::from(random(2 * n + 1))) & !(0xf << 76 | 3 << 62) | 8 << 76 | 2 << 62
-    };
-    // A processor deciphers several blocks side by side in little more time than one.
-    let aes = Aes128::new(&SECRET.into());
-    let mut started: [u128; 8] = std::array::from_fn(|lane| marked(lane as u64));
-    let mut walking = started.map(|block| block.to_be_bytes().into());
-    let (mut passed, mut opened, mut given) = (0, 0, started.len() as u64);
-    while opened < count {
-        aes.decrypt_blocks(&mut walking);
-        for (lane, block) in walking.iter_mut().enumerate() {
-            if block[6] >> 4 != 8 || block[8] >> 6 != 2 {
-                continue;
-            }
-            opened += 1;
-            if u128::from_be_bytes((*block).into()) & tag == 0 {
-                passed += 1;
-                assert_eq!(cipher.open(started[lane]), None, "{:x}", started[lane]);
-            }
-            started[lane] = marked(given);
-            given += 1;
-            *block = started[lane].to_be_bytes().into();
-        }
-    }
-    let expected = count as f64 / (tag + 1) as f64;
-    println!("{passed} of {count} passed a tag of {} bits, {expected:.1} were expected", tag.count_ones());
-    assert!(
-        (f64::from(passed) - expected).abs() < 5.0 * expected.sqrt(),
-        "{passed} blocks passed, {expected} were expected"
-    );
 }

@@ -2,16 +2,11 @@
 
 use std::cell::Cell;
 
-use flake_core::sno::UNIT;
-use flake_core::{
-    Answer, Cursors, Error, Generator, IdSource, Lanes, Node, Numbers, OwnCursors, Part, Sno, SnoParts, SnoSource,
-};
-use proptest::prelude::*;
+use flake_core::sno::TICK;
+use flake_core::{Answer, Cursors, Error, Generator, Lanes, Numbers, OwnCursors, Sno, SnoParts, SnoSource};
 use serde::Deserialize;
 
 const EPOCH: i64 = 1262304000000000;
-/// When the last unit begins.
-const LAST: i64 = Sno::from_bytes([u8::MAX; 10]).instant();
 /// The lanes give the partition.
 const ANY: SnoSource = SnoSource { partition: None };
 
@@ -21,7 +16,7 @@ fn in_steps(workers: Numbers, sequences: Numbers, steps: u64) -> Lanes {
     Lanes { workers, sequences, count: 1, steps, ids_per_step, are_ordered: true }
 }
 
-/// A generator that begins above the unit that contains `now`, and its cursors.
+/// A generator that begins above the tick that contains `now`, and its cursors.
 fn above(lanes: &Lanes, now: i64) -> (Generator<SnoSource>, OwnCursors) {
     (Generator::start(ANY, lanes, 0, now + 1), OwnCursors::new(lanes))
 }
@@ -77,7 +72,7 @@ fn snos_of_the_original_are_read_and_made_alike() {
             line.split(',').collect::<Vec<_>>().try_into().expect(line);
         let number = |text: &str| text.parse::<u64>().unwrap();
         let parts = SnoParts {
-            unit: Sno::unit_at(number(given) as i64).expect(line),
+            tick: Sno::tick_at(number(given) as i64).expect(line),
             tick_tock: tick_tock == "1",
             metabyte: number(metabyte) as u8,
             partition: number(partition) as u16,
@@ -92,7 +87,7 @@ fn snos_of_the_original_are_read_and_made_alike() {
         assert_eq!(decoded(text), Ok(sno), "{line}");
         assert!(
             Sno::min_at(sno.instant()).unwrap() <= sno && sno <= Sno::max_at(sno.instant() + 3999).unwrap(),
-            "{sno:?} must lie in the range of its unit"
+            "{sno:?} must lie in the range of its tick"
         );
         seen += 1;
     }
@@ -105,96 +100,10 @@ fn texts_that_only_the_original_accepts_are_refused() {
     assert_eq!(decoded("zrpk4q72xwf2m63l"), Err(0));
     assert_eq!(decoded("brpk4q72xwf2m630"), Err(15));
     assert_eq!(decoded("brpk4q7\u{e9}wf2m63l"), Err(7));
-    assert!(matches!(Sno::unit_at(EPOCH - 1), Err(Error::InstantOutOfRange { .. })));
-    assert!(matches!(Sno::unit_at(3461327255552000), Err(Error::InstantOutOfRange { .. })));
-    assert_eq!(Sno::unit_at(3461327255551999), Ok((1 << 39) - 1));
+    assert!(matches!(Sno::tick_at(EPOCH - 1), Err(Error::InstantOutOfRange { .. })));
+    assert!(matches!(Sno::tick_at(3461327255552000), Err(Error::InstantOutOfRange { .. })));
+    assert_eq!(Sno::tick_at(3461327255551999), Ok((1 << 39) - 1));
     assert_eq!((Sno::ZERO.encode(), Sno::ZERO.instant()), (*b"2222222222222222", EPOCH));
-}
-
-/// The text, computed digit by digit.
-fn plain_text(bytes: &[u8; 10]) -> [u8; 16] {
-    const DIGITS: &[u8] = b"23456789abcdefghijklmnopqrstuvwx";
-    let number = bytes.iter().fold(0u128, |number, &byte| number << 8 | u128::from(byte));
-    std::array::from_fn(|i| DIGITS[(number >> (5 * (15 - i))) as usize & 31])
-}
-
-#[test]
-fn ten_million_random_snos_read_and_write_as_digit_by_digit() {
-    let mut state = 0x9e3779b97f4a7c15u64;
-    let mut random = || {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        state
-    };
-    for _ in 0..10_000_000 {
-        let mut bytes = [0; 10];
-        bytes[..8].copy_from_slice(&random().to_be_bytes());
-        bytes[8..].copy_from_slice(&random().to_be_bytes()[..2]);
-        let sno = Sno::from_bytes(bytes);
-        let text = plain_text(&bytes);
-        assert_eq!(sno.encode(), text);
-        assert_eq!(Sno::decode(&text), Ok(sno));
-    }
-}
-
-proptest! {
-    #[test]
-    fn only_digits_are_read(text: [u8; 16]) {
-        let wrong = text.iter().position(|byte| !matches!(byte, b'2'..=b'9' | b'a'..=b'x'));
-        match Sno::decode(&text) {
-            Ok(sno) => prop_assert!(wrong.is_none() && sno.encode() == text),
-            Err(place) => prop_assert_eq!(wrong, Some(place)),
-        }
-    }
-
-    #[test]
-    fn one_wrong_character_is_found(bytes: [u8; 10], place in 0usize..16, other: u8) {
-        let mut text = Sno::from_bytes(bytes).encode();
-        text[place] = other;
-        match Sno::decode(&text) {
-            Ok(_) => prop_assert!(matches!(other, b'2'..=b'9' | b'a'..=b'x')),
-            Err(found) => prop_assert_eq!(found, place),
-        }
-    }
-
-    #[test]
-    fn bytes_texts_and_times_sort_alike(one: [u8; 10], two: [u8; 10]) {
-        let (one, two) = (Sno::from_bytes(one), Sno::from_bytes(two));
-        prop_assert_eq!(one.cmp(&two), one.encode().cmp(&two.encode()));
-        if one.instant() < two.instant() {
-            prop_assert!(one < two);
-        }
-        prop_assert_eq!(one.parts().pack(), one);
-        prop_assert_eq!(one.with_metabyte(7).parts(), SnoParts { metabyte: 7, ..one.parts() });
-    }
-
-    /// The clock jumps. No sno is made twice, and each lies in the clock's unit.
-    #[test]
-    fn generators_never_repeat(steps in 1u64..9, jumps in prop::collection::vec((-40i64..60, 1usize..20), 1..200)) {
-        let (partitions, sequences) = (Numbers { first: 40000, count: 2 }, Numbers { first: 10, count: 6 });
-        let lanes = in_steps(partitions, sequences, steps);
-        let mut now = EPOCH + 4_000_000_000;
-        let (mut generator, cursors) = above(&lanes, now);
-        let mut issued = std::collections::HashSet::new();
-        for (jump, asked) in jumps {
-            now += jump * 2_000;
-            for _ in 0..asked {
-                match ask(&mut generator, &cursors, now, 9) {
-                    Answer::Issue(sno) => {
-                        prop_assert!(issued.insert(sno), "{:?} twice", sno);
-                        prop_assert!(sno.instant() <= now && now < sno.instant() + 4_000);
-                        let parts = sno.parts();
-                        prop_assert!((40000..40002).contains(&parts.partition) && (10..16).contains(&parts.sequence));
-                    }
-                    Answer::Exhausted | Answer::Dropped => prop_assert!(false),
-                    Answer::Wait { until } | Answer::Ahead { until } | Answer::Behind { until } | Answer::Closed { until } => {
-                        prop_assert!(until > now);
-                    }
-                }
-            }
-        }
-    }
 }
 
 #[derive(Deserialize)]
@@ -209,8 +118,8 @@ struct Trace {
     steps: Vec<TraceStep>,
 }
 
-/// A call: the units that the clock showed, the metabyte, the bytes of the ID, and the state afterwards: the highest unit,
-/// the highest unit stepped back from, the drifts, the sequence.
+/// A call: the ticks that the clock showed, the metabyte, the bytes of the ID, and the state afterwards: the highest tick,
+/// the highest tick stepped back from, the drifts, the sequence.
 #[derive(Deserialize)]
 struct TraceStep(Vec<u64>, u8, String, u64, u64, u64, u64);
 
@@ -233,17 +142,17 @@ fn generators_follow_the_traces_of_the_original() {
         let mut generator = Generator::start(ANY, &lanes, 0, i64::MIN);
         for TraceStep(clock, metabyte, hex, highest, left_behind, drifts, sequence) in trace.steps {
             let (final_reading, waiting) = clock.split_last().unwrap();
-            for unit in waiting {
-                let answer = ask(&mut generator, &state, EPOCH + *unit as i64 * UNIT, metabyte);
-                assert!(!matches!(answer, Answer::Issue(_)), "{}: {answer:?} at {unit}", trace.name);
+            for tick in waiting {
+                let answer = ask(&mut generator, &state, EPOCH + *tick as i64 * TICK, metabyte);
+                assert!(!matches!(answer, Answer::Issue(_)), "{}: {answer:?} at {tick}", trace.name);
             }
-            let answer = ask(&mut generator, &state, EPOCH + *final_reading as i64 * UNIT, metabyte);
+            let answer = ask(&mut generator, &state, EPOCH + *final_reading as i64 * TICK, metabyte);
             let wanted = Sno::from_bytes(bytes(&hex));
             assert_eq!(answer, Answer::Issue(wanted), "{}", trace.name);
             let drifted = state.steps_back.get();
-            let unit = |bit: u64| state.cursors[(bit & 1) as usize].get().saturating_sub(1) / count;
+            let tick = |bit: u64| state.cursors[(bit & 1) as usize].get().saturating_sub(1) / count;
             assert_eq!(
-                ([unit(drifted), unit(drifted + 1)], drifted),
+                ([tick(drifted), tick(drifted + 1)], drifted),
                 ([highest, left_behind], drifts),
                 "{}",
                 trace.name
@@ -257,11 +166,11 @@ fn generators_follow_the_traces_of_the_original() {
 #[test]
 fn snos_go_back_once_until_the_clock_has_passed_where_they_were() {
     let lanes = in_steps(Numbers { first: 0x8000, count: 1 }, Numbers { first: 0, count: 9 }, 1);
-    let noon = EPOCH + 1_000 * UNIT;
-    let (mut generator, cursors) = above(&lanes, noon - 20 * UNIT);
-    let mut at = |units: i64| match ask(&mut generator, &cursors, noon + units * UNIT, 0) {
+    let noon = EPOCH + 1_000 * TICK;
+    let (mut generator, cursors) = above(&lanes, noon - 20 * TICK);
+    let mut at = |ticks: i64| match ask(&mut generator, &cursors, noon + ticks * TICK, 0) {
         Answer::Issue(sno) => Ok(sno.parts().tick_tock),
-        Answer::Behind { until } => Err((until - noon) / UNIT),
+        Answer::Behind { until } => Err((until - noon) / TICK),
         answer => panic!("{answer:?}"),
     };
     assert_eq!([at(0), at(-5), at(-4)], [Ok(false), Ok(true), Ok(true)]);
@@ -276,12 +185,12 @@ fn snos_go_back_once_until_the_clock_has_passed_where_they_were() {
 #[test]
 fn a_stale_reading_is_no_step_back() {
     let lanes = in_steps(Numbers { first: 0x8000, count: 1 }, Numbers { first: 0, count: 9 }, 1);
-    let noon = EPOCH + 1_000 * UNIT;
-    let (mut one, cursors) = above(&lanes, noon - 20 * UNIT);
+    let noon = EPOCH + 1_000 * TICK;
+    let (mut one, cursors) = above(&lanes, noon - 20 * TICK);
     let mut other = one.clone();
     assert!(matches!(other.next(noon, &cursors, 0), Answer::Issue(_)));
     assert!(matches!(one.next(noon - 1, &cursors, 0), Answer::Behind { .. }));
-    assert!(!one.step_back(noon, &cursors), "the reading is in the unit of the cursor");
+    assert!(!one.step_back(noon, &cursors), "the reading is in the tick of the cursor");
     assert!(one.step_back(noon - 1, &cursors), "the clock has stepped back");
     assert_eq!(cursors.steps_back(), 1);
     // The other session has found the same; the count is increased once.
@@ -289,30 +198,30 @@ fn a_stale_reading_is_no_step_back() {
     assert_eq!(cursors.steps_back(), 1);
 }
 
-/// The clock comes back to the unit in which one session has made snos before another one has gone back.
+/// The clock comes back to the tick in which one session has made snos before another one has gone back.
 #[test]
 fn a_session_follows_another_one_that_has_gone_back() {
     let lanes = in_steps(Numbers { first: 0x8000, count: 1 }, Numbers { first: 0, count: 9 }, 1);
-    let noon = EPOCH + 1_000 * UNIT;
-    let (mut one, cursors) = above(&lanes, noon - 20 * UNIT);
+    let noon = EPOCH + 1_000 * TICK;
+    let (mut one, cursors) = above(&lanes, noon - 20 * TICK);
     let mut other = one.clone();
     let bit = |answer| match answer {
         Answer::Issue(sno) => Sno::parts(&sno).tick_tock,
         answer => panic!("{answer:?}"),
     };
     assert!(!bit(one.next(noon, &cursors, 0)));
-    assert!(bit(ask(&mut other, &cursors, noon - UNIT, 0)));
-    assert!(bit(one.next(noon, &cursors, 0)), "the same cursors have the numbers of the unit");
+    assert!(bit(ask(&mut other, &cursors, noon - TICK, 0)));
+    assert!(bit(one.next(noon, &cursors, 0)), "the same cursors have the numbers of the tick");
 }
 
-/// Sessions have lanes of their own. In one of them, the other bit was used in a later unit.
+/// Sessions have lanes of their own. In one of them, the other bit was used in a later tick.
 #[test]
 fn all_lanes_decide_whether_snos_go_back() {
     let lanes = Lanes { count: 2, ..in_steps(Numbers { first: 0x8000, count: 2 }, Numbers { first: 0, count: 8 }, 1) };
     let lanes = Lanes { ids_per_step: 8, ..lanes };
-    let (noon, cursors) = (EPOCH + 1_000 * UNIT, OwnCursors::new(&lanes));
-    let mut sessions = [0, 1].map(|lane| Generator::start(ANY, &lanes, lane, noon - 20 * UNIT));
-    let mut at = |lane: usize, units: i64| match ask(&mut sessions[lane], &cursors, noon + units * UNIT, 0) {
+    let (noon, cursors) = (EPOCH + 1_000 * TICK, OwnCursors::new(&lanes));
+    let mut sessions = [0, 1].map(|lane| Generator::start(ANY, &lanes, lane, noon - 20 * TICK));
+    let mut at = |lane: usize, ticks: i64| match ask(&mut sessions[lane], &cursors, noon + ticks * TICK, 0) {
         Answer::Issue(sno) => Ok(sno.parts().tick_tock),
         Answer::Behind { .. } => Err(()),
         answer => panic!("{answer:?}"),
@@ -336,34 +245,4 @@ fn partitions_of_a_lane_are_used_one_after_the_other() {
     assert_eq!((part(&ids[65_535]), part(&ids[65_536])), ((0x8000, 65535), (0x8001, 0)));
     assert_eq!(generator.next(EPOCH + 4_000, &cursors, 0), Answer::Wait { until: EPOCH + 8_000 });
     assert!(matches!(generator.next(i64::MAX, &cursors, 0), Answer::Exhausted));
-}
-
-#[test]
-fn no_sno_is_made_after_the_last_unit() {
-    let lanes = in_steps(Numbers { first: 7, count: 1 }, Numbers { first: 0, count: 9 }, 1);
-    let (mut generator, cursors) = above(&lanes, LAST - UNIT);
-    let last = Sno::max_at(LAST).unwrap();
-    assert!(
-        matches!(generator.next(LAST + UNIT - 1, &cursors, 0), Answer::Issue(sno) if sno.instant() == last.instant())
-    );
-    assert_eq!(generator.next(LAST + UNIT, &cursors, 0), Answer::Exhausted);
-    assert!(matches!(generator.next(LAST + UNIT - 1, &cursors, 0), Answer::Issue(_)));
-}
-
-#[test]
-fn automatic_partitions_are_above_those_of_callers() {
-    let whole = |id, count| Part::whole(Node::new(id, count).unwrap());
-    let automatic = |id, count| SnoSource { partition: None }.lanes(whole(id, count)).unwrap().workers;
-    assert_eq!(automatic(0, 1), Numbers { first: 32_768, count: 4096 });
-    assert_eq!(automatic(3, 4), Numbers { first: 57_344, count: 4096 });
-    let of_caller = |partition| SnoSource { partition: Some(partition) }.lanes(whole(0, 1));
-    assert_eq!(of_caller(32_767).unwrap().workers, Numbers { first: 32_767, count: 1 });
-    for partition in [-1, 32_768] {
-        assert!(matches!(of_caller(partition), Err(Error::SnoPart { max: 32_767, .. })), "{partition}");
-    }
-    let key = |partition| SnoSource { partition }.key();
-    assert!(key(None) != key(Some(0)) && key(Some(0)) != key(Some(1)), "each partition must have a key of its own");
-    let [cursors, others] = [0, 32_767].map(|partition| SnoSource { partition: Some(partition) }.cursors());
-    assert_eq!(cursors, others, "there are too many partitions of callers to have cursors each");
-    assert_ne!(cursors, SnoSource { partition: None }.cursors());
 }

@@ -2,32 +2,14 @@
 
 use std::ops::Bound::{Excluded, Included, Unbounded};
 
-use flake_core::sno::UNIT;
-use flake_core::{Error, Field, Layout, Reversal, Role, Sno, built_in};
+use flake_core::sno::TICK;
+use flake_core::{Error, Sno, built_in};
 
-/// When the last unit of sno begins.
+mod made;
+use made::layout;
+
+/// When the last tick of sno begins.
 const LAST: i64 = Sno::from_bytes([u8::MAX; 10]).instant();
-
-#[test]
-fn time_before_the_epoch_and_after_the_last_tick_does_not_count() {
-    let twitter = built_in("twitter").unwrap();
-    let (epoch, end) = (twitter.epoch(), twitter.start_of(twitter.last_tick()) + 1_000);
-    let (of_a_tick, last) = (0x3f_ffff, i64::MAX);
-    let spans = [
-        (Unbounded, Unbounded, Some((0, last))),
-        (Included(epoch), Included(epoch), Some((0, of_a_tick))),
-        (Included(epoch - 5_000), Included(epoch), Some((0, of_a_tick))),
-        (Included(epoch - 5_000), Excluded(epoch), None),
-        (Unbounded, Included(epoch - 1), None),
-        (Unbounded, Excluded(i64::MIN), None),
-        (Included(end - 1), Included(end + 5_000), Some((last - of_a_tick, last))),
-        (Included(end), Included(end + 5_000), None),
-        (Included(epoch + 5_000), Included(epoch), None),
-    ];
-    for (from, to, ids) in spans {
-        assert_eq!(twitter.ids_during(from, to), Ok(ids), "{from:?} {to:?}");
-    }
-}
 
 /// Bit 63 of these IDs belongs to the time.
 #[test]
@@ -45,18 +27,18 @@ fn instants_whose_ids_are_negative_are_refused() {
 #[test]
 fn a_span_of_snos_begins_and_ends_with_units() {
     let epoch = Sno::ZERO.instant();
-    let units = |first: i64, last: i64| Some((Sno::min_at(first).unwrap(), Sno::max_at(last).unwrap()));
+    let ticks = |first: i64, last: i64| Some((Sno::min_at(first).unwrap(), Sno::max_at(last).unwrap()));
     let spans = [
-        (Unbounded, Unbounded, units(epoch, LAST)),
-        (Included(epoch), Included(epoch), units(epoch, epoch)),
-        (Excluded(epoch - 1), Included(epoch + UNIT - 1), units(epoch, epoch)),
-        (Included(epoch + UNIT), Excluded(epoch + 2 * UNIT), units(epoch + UNIT, epoch + UNIT)),
+        (Unbounded, Unbounded, ticks(epoch, LAST)),
+        (Included(epoch), Included(epoch), ticks(epoch, epoch)),
+        (Excluded(epoch - 1), Included(epoch + TICK - 1), ticks(epoch, epoch)),
+        (Included(epoch + TICK), Excluded(epoch + 2 * TICK), ticks(epoch + TICK, epoch + TICK)),
         (Unbounded, Included(epoch - 1), None),
         (Unbounded, Excluded(epoch), None),
         (Unbounded, Excluded(i64::MIN), None),
-        (Included(LAST), Included(LAST + UNIT), units(LAST, LAST)),
-        (Included(LAST + UNIT), Unbounded, None),
-        (Included(epoch + UNIT), Included(epoch), None),
+        (Included(LAST), Included(LAST + TICK), ticks(LAST, LAST)),
+        (Included(LAST + TICK), Unbounded, None),
+        (Included(epoch + TICK), Included(epoch), None),
     ];
     for (from, to, snos) in spans {
         assert_eq!(Sno::during(from, to), snos, "{from:?} {to:?}");
@@ -85,9 +67,9 @@ fn the_first_and_last_ids_around_an_instant_are_right() {
         let found = (twitter.since(at), twitter.after(at), twitter.until(at), twitter.before(at));
         assert_eq!(found, (Ok(since), Ok(after), Ok(until), Ok(before)), "{at}");
     }
-    let unit = |at: i64| (Sno::min_at(at).unwrap(), Sno::max_at(at).unwrap());
+    let tick = |at: i64| (Sno::min_at(at).unwrap(), Sno::max_at(at).unwrap());
     let ((first, last_of_first), (second, _), (last, last_of_last)) =
-        (unit(Sno::ZERO.instant()), unit(Sno::ZERO.instant() + UNIT), unit(LAST));
+        (tick(Sno::ZERO.instant()), tick(Sno::ZERO.instant() + TICK), tick(LAST));
     let of_sno = |at: i64| (Sno::since(at), Sno::after(at), Sno::until(at), Sno::before(at));
     assert_eq!(of_sno(i64::MIN), (Some(first), Some(first), None, None));
     assert_eq!(of_sno(Sno::ZERO.instant()), (Some(first), Some(second), Some(last_of_first), None));
@@ -108,14 +90,8 @@ fn layouts_whose_ids_have_no_hole_are_known() {
     assert_eq!(contiguous("discord"), Some((0, i64::MAX, true)));
     assert_eq!(contiguous("uniqueid"), None);
     assert_eq!(contiguous("seata"), None);
-    let reserved = |bits: [u8; 3], value: u64| {
-        let roles = [Role::Reserved { value }, Role::Timestamp { reversed: Reversal::Never }, Role::Sequence];
-        let fields = roles.into_iter().zip(bits).map(|(role, bits)| Field { name: "".into(), bits, role }).collect();
-        Layout::new("custom", 0, 1_000, fields).unwrap()
-    };
-    let above = reserved([2, 40, 10], 1).contiguous_ids().unwrap();
+    let reserved = |fields| layout(1_000, fields).contiguous_ids();
+    let above = reserved("r2 t40 s10").unwrap();
     assert_eq!((above.lowest, above.highest, above.turns_negative), (1 << 50, (1 << 51) - 1, false));
-    let mut fields = reserved([2, 40, 10], 1).fields().to_vec();
-    fields.swap(0, 1);
-    assert_eq!(Layout::new("custom", 0, 1_000, fields).unwrap().contiguous_ids(), None);
+    assert_eq!(reserved("t40 r2 s10"), None);
 }

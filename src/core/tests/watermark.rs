@@ -1,9 +1,6 @@
-//! Watermarks: no row appears below one, whatever a proc forgets, and in whatever order threads run.
+//! Watermarks: no row appears below one, whatever a proc forgets.
 
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering, fence};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::sync::atomic::{AtomicI64, Ordering};
 
 use flake_core::watermark::{NONE, ProcTransactions, Snapshot, widened};
 use proptest::prelude::*;
@@ -126,92 +123,5 @@ proptest! {
                 }
             }
         }
-    }
-}
-
-/// The database of the threads.
-#[derive(Default)]
-struct World {
-    next: u64,
-    running: Vec<u32>,
-    /// The IDs that snapshots see.
-    committed: Vec<i64>,
-}
-
-/// Some threads write IDs and commit, others read the rows below a watermark. Each row must be read once, in order.
-#[test]
-fn rows_of_concurrent_threads_are_not_lost() {
-    const WRITERS: usize = 3;
-    let procs: [ProcTransactions; WRITERS] = Default::default();
-    let (announced, world) = (AtomicI64::new(i64::MIN), Mutex::new(World::default()));
-    let (is_over, have_written) = (AtomicBool::new(false), AtomicBool::new(false));
-    let began = Instant::now();
-    let clock = || began.elapsed().as_nanos() as i64;
-    procs.iter().for_each(|proc| proc.begin(DATABASE));
-    let write = |proc: &ProcTransactions, number: i64| {
-        while !is_over.load(Ordering::Relaxed) {
-            let xid = {
-                let mut world = world.lock().unwrap();
-                let xid = world.next;
-                world.next += 1;
-                world.running.push(xid as u32);
-                xid
-            };
-            let now = loop {
-                let now = clock();
-                if proc.admit(&announced, now, || {}).is_ok() {
-                    break now;
-                }
-            };
-            let mut world = world.lock().unwrap();
-            world.running.retain(|running| *running != xid as u32);
-            world.committed.push(now * 8 + number);
-            drop(world);
-            proc.end(Some(xid), || {});
-        }
-    };
-    let read = || {
-        let (mut seen, mut last) = (Vec::new(), i64::MIN);
-        loop {
-            // After the writers have ended, the last rows are read too.
-            let is_last = have_written.load(Ordering::SeqCst);
-            let (xmax, running, visible) = {
-                let world = world.lock().unwrap();
-                (world.next, world.running.clone(), world.committed.clone())
-            };
-            if visible.len() % 4 == 0 {
-                thread::sleep(Duration::from_micros(200));
-            }
-            let now = clock();
-            announced.fetch_max(now, Ordering::SeqCst);
-            fence(Ordering::SeqCst);
-            let xmin = running.iter().min().map_or(xmax, |&xid| xid.into());
-            let snapshot = Snapshot { xmin, xmax, running: &running };
-            let holds = procs.iter().map(|proc| proc.holds(&snapshot, DATABASE).unwrap_or(i64::MIN)).min();
-            let watermark = holds.unwrap_or(NONE).min(now).saturating_mul(8);
-            let before = seen.len();
-            seen.extend(visible.into_iter().filter(|&id| id > last && id < watermark));
-            seen[before..].sort_unstable();
-            last = seen.last().copied().unwrap_or(last);
-            if is_last {
-                return seen;
-            }
-        }
-    };
-    let (mut committed, readers) = thread::scope(|scope| {
-        let writers: Vec<_> =
-            (0..).zip(&procs).map(|(number, proc)| scope.spawn(move || write(proc, number))).collect();
-        let readers: Vec<_> = (0..2).map(|_| scope.spawn(read)).collect();
-        thread::sleep(Duration::from_millis(300));
-        is_over.store(true, Ordering::Relaxed);
-        writers.into_iter().for_each(|writer| writer.join().unwrap());
-        have_written.store(true, Ordering::SeqCst);
-        let seen: Vec<Vec<i64>> = readers.into_iter().map(|reader| reader.join().unwrap()).collect();
-        (world.lock().unwrap().committed.clone(), seen)
-    });
-    committed.sort_unstable();
-    assert!(committed.len() > 100, "only {} rows were written", committed.len());
-    for seen in readers {
-        assert!(seen == committed, "of {} rows, {} were read", committed.len(), seen.len());
     }
 }

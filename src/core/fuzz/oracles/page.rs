@@ -27,6 +27,9 @@ pub fn page(data: &[u8]) {
             Reserved { acceptances: before.reserved.acceptances.saturating_add(u64::from(choices.byte() % 3)), until };
         record.merge_reserved(&more);
         assert!(record.reserved.contains(&before.reserved) && record.reserved.contains(&more));
+        let greatest = [0, 1].map(|generation| before.reserved.until[generation].max(more.until[generation]));
+        let acceptances = before.reserved.acceptances.max(more.acceptances);
+        assert_eq!(record.reserved, Reserved { acceptances, until: greatest });
         let is_accepted = more.acceptances > before.reserved.acceptances;
         assert!(if is_accepted { record.published.is_empty() } else { record.published == before.published });
         let kept = Reserved::from_number(record.reserved.number());

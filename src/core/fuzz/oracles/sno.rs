@@ -2,7 +2,7 @@
 
 use std::ops::Bound;
 
-use flake_core::sno::UNIT;
+use flake_core::sno::TICK;
 use flake_core::{Error, Sno, SnoParts, TextFault};
 
 use super::choices::Choices;
@@ -36,7 +36,7 @@ pub fn sno(data: &[u8]) {
     assert_eq!(Sno::from_slice(sno.bytes()), Ok(sno));
     assert_eq!(sno.cmp(&other), sno.encode().cmp(&other.encode()));
     let parts = SnoParts {
-        unit: (number >> 41) as u64,
+        tick: (number >> 41) as u64,
         tick_tock: number >> 40 & 1 == 1,
         metabyte: (number >> 32) as u8,
         partition: (number >> 16) as u16,
@@ -51,8 +51,8 @@ pub fn sno(data: &[u8]) {
 fn is_in_its_spans(sno: Sno, choices: &mut Choices<'_>) {
     let (start, end) = (sno.instant(), sno.end());
     assert_eq!(
-        (end - start, Sno::unit_at(start), Sno::unit_at(end - 1)),
-        (UNIT, Ok(sno.parts().unit), Ok(sno.parts().unit))
+        (end - start, Sno::tick_at(start), Sno::tick_at(end - 1)),
+        (TICK, Ok(sno.parts().tick), Ok(sno.parts().tick))
     );
     assert!((Sno::min_at(start).unwrap()..=Sno::max_at(start).unwrap()).contains(&sno));
     let (from, to) = (choices.instant(&[start, end]), choices.instant(&[start, end]));

@@ -2,24 +2,23 @@
 #![allow(dead_code, reason = "not every test needs all of it")]
 
 pub mod making;
+pub mod notation;
 
 use std::cell::{Cell, RefCell};
 use std::ops::Deref;
 use std::sync::atomic::Ordering;
 
-use flake_core::Node;
-use flake_core::ledger::cursors::line::LaneCursors;
+use flake_core::ledger::cursors::line::{LaneCursors, MOST_LINES};
 use flake_core::ledger::durable::file::{HALF, newest};
 use flake_core::ledger::durable::record::Reserved;
 use flake_core::ledger::host::{Change, Fault, Host, Page, Server, Timeline, Writer};
 use flake_core::ledger::time::shared::Shared;
 use flake_core::ledger::time::state::{Ledger, State};
+use flake_core::{Layout, Node, Resumable};
 
-/// How many lanes have cursors: enough for three layouts.
-pub const LINES: usize = 96;
 pub const SECOND: i64 = 1_000_000;
 pub const HOUR: i64 = 3600 * SECOND;
-/// An instant that begins an hour, a millisecond and a unit of sno.
+/// An instant that begins an hour, a millisecond and a tick of sno.
 pub const NOON: i64 = 1_780_000_000 / 3600 * 3600 * SECOND;
 
 #[derive(Debug, PartialEq, Eq)]
@@ -55,13 +54,17 @@ pub struct Alone {
     pub has_history: bool,
     pub disk_fails: Cell<bool>,
     pub random: Cell<u64>,
+    /// The session that makes IDs, if one has begun.
+    pub own: Option<Resumable<&'static Layout>>,
+    /// The era and the ledger at an earlier moment.
+    pub noted: (u64, Option<Ledger>),
     shared: Shared,
     lines: Vec<LaneCursors>,
     state: RefCell<State>,
 }
 
 fn lines() -> Vec<LaneCursors> {
-    std::iter::repeat_with(LaneCursors::default).take(LINES).collect()
+    std::iter::repeat_with(LaneCursors::default).take(MOST_LINES).collect()
 }
 
 impl Alone {
@@ -80,6 +83,8 @@ impl Alone {
             has_history: true,
             disk_fails: Cell::new(false),
             random: Cell::new(7),
+            own: None,
+            noted: (0, None),
             shared: Shared::default(),
             lines: lines(),
             state: RefCell::default(),
@@ -93,6 +98,7 @@ impl Alone {
             lines: lines(),
             state: RefCell::default(),
             writes: RefCell::default(),
+            own: None,
             ..self
         }
     }
@@ -124,6 +130,11 @@ impl Alone {
 
     pub fn ledger(&self) -> Ledger {
         self.lock(|state| state.ledger).unwrap()
+    }
+
+    /// Whether the file may have an acceptance whose call has failed.
+    pub fn is_in_doubt(&self) -> bool {
+        self.lock(|state| state.file.is_in_doubt)
     }
 
     pub fn in_file(&self) -> Reserved {

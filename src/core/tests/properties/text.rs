@@ -20,18 +20,4 @@ proptest! {
             prop_assert_eq!(text.cmp(&layout.encode(other).unwrap()), id.cmp(&other));
         }
     }
-
-    #[test]
-    fn no_text_panics(layout in any_layout(), text in "\\PC{0,30}") {
-        if let Ok(id) = layout.parse(&text) {
-            prop_assert_eq!(layout.parse(&layout.encode(id).unwrap()), Ok(id));
-        }
-    }
-
-    #[test]
-    fn every_possible_id_can_be_drawn_within_100_columns(layout in any_layout(), id: u64) {
-        let id = possible(&layout, id);
-        let drawn = layout.explain(id).unwrap();
-        prop_assert!(drawn.lines().all(|line| line.len() <= 100), "{}", drawn);
-    }
 }

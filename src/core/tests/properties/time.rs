@@ -1,48 +1,12 @@
 //! The time of IDs, and the IDs of a span of time.
 
-use std::ops::Bound;
-
 use flake_core::Error;
 use proptest::prelude::*;
 
-use crate::layouts::{any_layout, below_time, parts_of, possible};
+use crate::layouts::{any_layout, below_time, possible};
 
 proptest! {
     #![proptest_config(crate::config())]
-
-    /// An ID lies in the range of a span exactly if its tick overlaps the span.
-    #[test]
-    fn spans_hold_the_ids_whose_ticks_overlap(
-        layout in any_layout(),
-        id: u64,
-        ends in [-3i64..1_000_000, -3i64..1_000_000],
-        open: [bool; 2],
-        included: bool,
-    ) {
-        let id = possible(&layout, id);
-        let start = layout.start_of(layout.tick_of(id).unwrap());
-        let Some(last_tick) = layout.last_ordered_tick() else { return Ok(()) };
-        if start > layout.start_of(last_tick) {
-            return Ok(());
-        }
-        let near = |offset: i64, open: bool| (!open).then(|| start.saturating_add((offset - 500_000) / 7));
-        let (from, to) = (near(ends[0], open[0]), near(ends[1], open[1]));
-        let first = from.map_or(Bound::Unbounded, Bound::Included);
-        let last = to.map_or(Bound::Unbounded, if included { Bound::Included } else { Bound::Excluded });
-        let found = match layout.ids_during(first, last) {
-            Ok(found) => found,
-            Err(Error::InstantOutOfRange { .. }) => return Ok(()),
-            Err(other) => return Err(TestCaseError::fail(other.to_string())),
-        };
-        let end = start + layout.tick_length();
-        let overlaps = from.is_none_or(|from| from < end)
-            && to.is_none_or(|to| start < to || included && start == to)
-            && (from.is_none() || to.is_none() || from < to || included && from == to);
-        let within = found.is_some_and(|(first, last)| (first..=last).contains(&(id as i64)));
-        if from.zip(to).is_none_or(|(from, to)| from < to || included && from == to) {
-            prop_assert_eq!(within, overlaps, "{:?} {:?} {:?}", from, to, found);
-        }
-    }
 
     /// An ID lies on one side of an instant exactly if its time does, up to the last tick up to which bigints sort by time.
     #[test]
@@ -83,37 +47,5 @@ proptest! {
         for (end, is_within) in [(contiguous.lowest, true), (contiguous.highest, true), (contiguous.highest.wrapping_add(1), false)] {
             prop_assert_eq!(layout.tick_of(end as u64).is_ok(), is_within || contiguous.turns_negative && end < 0);
         }
-    }
-
-    #[test]
-    fn ordered_layouts_order_by_time(layout in any_layout(), one: [u64; 4], two: [u64; 4]) {
-        let (one, two) = (parts_of(&layout, one), parts_of(&layout, two));
-        let (id, other) = (layout.pack(&one).unwrap() as i64, layout.pack(&two).unwrap() as i64);
-        let at = layout.start_of(one.tick);
-        match layout.last_ordered_tick() {
-            None => {
-                let refused = matches!(layout.min_at(at), Err(Error::NotTimeOrdered { .. }));
-                prop_assert!(refused);
-            }
-            Some(last) if one.tick > last => {
-                let refused = matches!(layout.max_at(at), Err(Error::InstantOutOfRange { .. }));
-                prop_assert!(refused);
-            }
-            Some(last) => {
-                prop_assert!(layout.min_at(at).unwrap() as i64 <= id && id <= layout.max_at(at).unwrap() as i64);
-                if one.tick < two.tick && two.tick <= last {
-                    prop_assert!(id < other);
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn no_instant_panics(layout in any_layout(), at: i64) {
-        let tick = layout.tick_at(at);
-        if let Ok(tick) = tick {
-            prop_assert!(layout.start_of(tick) <= at && at - layout.start_of(tick) < layout.tick_length());
-        }
-        let _ = (layout.min_at(at), layout.max_at(at));
     }
 }

@@ -4,7 +4,7 @@ use crate::layouts::{DAY, HOUR, KINDS, SECOND, SNO, TEN};
 use crate::machine::SLOTS;
 use crate::operator::Ending;
 use crate::play::SERVERS;
-use crate::story::{Event, Story};
+use crate::story::{Act, Event, Making, Story};
 use crate::tailing::MICROSECOND;
 use crate::wal::DATABASES;
 
@@ -14,6 +14,17 @@ pub struct Chance(pub u64);
 pub const NODES: [(u32, u32); 4] = [(0, 2), (1, 2), (0, 1), (0, 2)];
 /// By how much clocks are set, in quarters of a second.
 const STEPS: [i64; 12] = [1, 2, 4, 7, 8, 9, 12, 20, 30, 60, 200, 800];
+
+/// Events of ordinary use, each with how often it is drawn beside the others.
+const USED: &str = "make*16 pass*8 connect*2 exit go*2 used step";
+const RARE: &str = "begin*9 end*6 accept*9 above*6 recreate*3 kill*3 right*9 step*12 stop*3 start*6 restart*6 disk*5 save*3 restore*3 \
+    lose*3 create*3 all*3 upgrade drop";
+/// Events of sessions that write rows, or that read them by watermarks.
+const TAILING: &str = "ask*5 publish look*2 begin*2 write end*3 prepare*2 finish*2 churn cover*2 back micro go";
+/// Events of a reader on a standby.
+const ON_STANDBY: &str = "look end go ask*3";
+/// Events between servers.
+const BETWEEN: &str = "replay*5 promote follow*2";
 
 impl Chance {
     fn next(&mut self) -> u64 {
@@ -72,83 +83,93 @@ impl Chance {
             _ => SNO + self.below(KINDS - SNO),
         };
         let count = if self.is(3) { 1 + self.below(8) } else { 1 };
-        Event::Make { proc, kind, count, waits: self.is(4), stop: self.stop() }
+        Event::Session(proc, Act::Make(Making { kind, count, waits: self.is(4) }), self.stop())
     }
 
     /// An event of ordinary use.
     pub fn use_of(&mut self) -> Event {
-        let proc = self.proc();
-        match self.below(39) {
-            0..16 => self.make(proc),
-            16..24 => Event::Pass { by: self.pick(&STEPS[..8]) * SECOND / 4 },
-            24 | 25 => Event::Connect { proc, database: self.below(DATABASES) },
-            26 => Event::Exit { proc, stop: self.stop() },
-            27 | 28 => Event::GoOn { proc, stop: self.stop() },
-            29 => Event::ToUsed { which: self.below(20), by: -(self.below(2) as i64), waits: !self.is(3) },
-            30 => Event::Step { by: if self.is(2) { self.length() } else { -self.length() } },
-            _ => self.rare(),
-        }
+        if self.below(39) > 30 { self.rare() } else { self.one_of(USED) }
     }
 
-    /// A rare event.
     pub fn rare(&mut self) -> Event {
-        let proc = self.proc();
-        match self.below(32) {
-            0..3 => Event::Begin { proc },
-            3..5 => Event::End { proc, commits: !self.is(3), stop: self.stop() },
-            5..8 => Event::Accept { proc, stop: self.stop() },
-            8 | 9 => {
-                let ahead = if self.is(2) { self.length() } else { self.below(9) as i64 * SECOND / 4 };
-                Event::StartAbove { proc, ahead, stop: self.stop() }
-            }
-            10 => self.tailing(),
-            11 => Event::Recreate { proc, stop: self.stop() },
-            12 => Event::Kill { proc },
-            13..16 => Event::SetRight,
-            16..20 => Event::Step { by: if self.is(2) { self.length() } else { -self.length() } },
-            20 => Event::Stop { ending: self.ending() },
-            21..23 => Event::Start,
-            23..25 => Event::Restart { node: self.pick(&NODES) },
-            25 => Event::DiskFails(self.is(3)),
-            26 => Event::SaveFile,
-            27 => Event::RestoreFile,
-            28 => Event::LoseFile { ending: self.ending() },
-            29 => Event::NewDatabase { database: self.below(DATABASES) },
-            30 => Event::MakeOfMany { proc },
-            _ if self.is(3) => Event::Upgrade,
-            _ if self.is(3) => Event::Drop { database: self.below(DATABASES) },
-            _ => Event::DiskFails(false),
-        }
+        if self.is(32) { self.tailing() } else { self.one_of(RARE) }
     }
 
     /// An event of sessions that write rows, or that read them by watermarks.
     pub fn tailing(&mut self) -> Event {
-        let proc = self.proc();
-        match self.below(24) {
-            0..5 => Event::Ask { proc, stop: self.stop() },
-            5 => Event::Publish { proc, stop: self.stop() },
-            6..8 => Event::Look { proc },
-            8..10 => Event::Begin { proc },
-            10 => Event::Write { proc },
-            11..14 => Event::End { proc, commits: !self.is(4), stop: self.stop() },
-            14..16 => Event::Prepare { proc, stop: self.stop() },
-            16..18 => Event::Finish { proc, which: self.below(2), commits: !self.is(4), stop: self.stop() },
-            18 => Event::Churn { proc, count: if self.is(3) { 17 + self.below(12) } else { 1 + self.below(3) } },
-            19..21 => Event::Cover { proc, ago: self.ago(), stop: self.stop() },
-            21 => Event::Step { by: -(self.below(3000) as i64) },
-            22 => Event::Make { proc, kind: MICROSECOND, count: 1, waits: false, stop: self.stop() },
-            _ => Event::GoOn { proc, stop: self.stop() },
-        }
+        self.one_of(TAILING)
     }
 
-    /// An event of a reader on a standby.
-    fn on_standby(&mut self) -> Event {
-        let proc = self.proc();
-        match self.below(6) {
-            0 => Event::Look { proc },
-            1 => Event::End { proc, commits: true, stop: None },
-            2 => Event::GoOn { proc, stop: self.stop() },
-            _ => Event::Ask { proc, stop: self.stop() },
+    /// One of the events with these names; a name with a number is drawn so many times as often.
+    pub fn one_of(&mut self, names: &str) -> Event {
+        let parts = || names.split_whitespace().map(|name| name.split_once('*').unwrap_or((name, "1")));
+        let times = |times: &str| times.parse::<usize>().unwrap();
+        let mut which = self.below(parts().map(|(_, count)| times(count)).sum());
+        for (name, count) in parts() {
+            if which < times(count) {
+                return self.named(name);
+            }
+            which -= times(count);
+        }
+        unreachable!("it is below the sum")
+    }
+
+    /// An event with this name.
+    pub fn named(&mut self, name: &str) -> Event {
+        let (proc, database) = (self.proc(), self.below(DATABASES));
+        let act = match name {
+            "make" => return self.make(proc),
+            "all" => return Act::MakeOfMany.by(proc),
+            "connect" => return Act::Connect(database).by(proc),
+            "kill" => return Act::Kill.by(proc),
+            "begin" => return Act::Begin.by(proc),
+            "write" => return Act::Write.by(proc),
+            "look" => return Act::Look.by(proc),
+            "churn" => return Act::Churn(if self.is(6) { 17 + self.below(12) } else { 1 + self.below(3) }).by(proc),
+            "micro" => Act::Make(Making { kind: MICROSECOND, count: 1, waits: false }),
+            "go" => Act::GoOn,
+            "exit" => Act::Exit,
+            "end" => Act::End(!self.is(4)),
+            "prepare" => Act::Prepare,
+            "finish" => Act::Finish { which: self.below(2), commits: !self.is(4) },
+            "cover" => Act::Cover(self.ago()),
+            "recreate" => Act::Recreate,
+            "accept" => Act::Accept,
+            "above" => Act::StartAbove(if self.is(2) { self.length() } else { self.below(9) as i64 * SECOND / 4 }),
+            "above-used" => Act::StartAbove(-self.length()),
+            "ask" => Act::Ask,
+            "publish" => Act::Publish,
+            _ => return self.named_of_server(name, database),
+        };
+        Event::Session(proc, act, self.stop())
+    }
+
+    fn named_of_server(&mut self, name: &str, database: usize) -> Event {
+        match name {
+            "pass" => Event::Pass(self.pick(&STEPS[..8]) * SECOND / 4),
+            "moment" => self.moment(),
+            "step" => Event::Step(if self.is(2) { self.length() } else { -self.length() }),
+            "back" => Event::Step(-(self.below(3000) as i64)),
+            "right" => Event::SetRight,
+            "used" => Event::ToUsed { which: self.below(20), by: -(self.below(2) as i64), waits: !self.is(3) },
+            "stop" => Event::Stop(self.ending()),
+            "start" => Event::Start,
+            "restart" => Event::Restart(self.pick(&NODES)),
+            "disk" => Event::DiskFails(self.is(3)),
+            "save" => Event::SaveFile,
+            "restore" => Event::RestoreFile,
+            "lose" => Event::LoseFile(self.ending()),
+            "upgrade" => Event::Upgrade,
+            "create" => Event::NewDatabase(database),
+            "drop" => Event::Drop(database),
+            "replay" => Event::Replay(if self.is(2) { usize::MAX } else { self.below(4) }),
+            "promote" => Event::Promote,
+            "leave-out" => Event::LeaveOut(1 + self.below(4) as u32),
+            "follow" => {
+                let source = self.below(SERVERS);
+                self.follow(source)
+            }
+            _ => panic!("there is no event {name}"),
         }
     }
 
@@ -158,15 +179,6 @@ impl Chance {
             0 => self.length(),
             1 => self.below(100) as i64,
             _ => self.below(3000) as i64,
-        }
-    }
-
-    /// An event between servers.
-    fn between(&mut self) -> Event {
-        match self.below(8) {
-            0..5 => Event::Replay { most: if self.is(2) { usize::MAX } else { self.below(4) } },
-            5 => Event::Promote,
-            _ => self.follow(0),
         }
     }
 
@@ -186,12 +198,7 @@ impl Chance {
                 for _ in 0..10 + self.below(80) {
                     let at = if self.is(2) { 0 } else { self.below(SERVERS) };
                     let event = match self.below(5) {
-                        0 => match self.between() {
-                            Event::Follow { node, keeps_file, .. } => {
-                                Event::Follow { source: self.below(SERVERS), node, keeps_file }
-                            }
-                            event => event,
-                        },
+                        0 => self.one_of(BETWEEN),
                         1 => self.rare(),
                         _ => self.use_of(),
                     };
@@ -213,9 +220,9 @@ impl Chance {
             let event = match self.below(16) {
                 0..9 => self.tailing(),
                 9..14 => self.use_of(),
-                14 => Event::Pass { by: self.below(5000) as i64 },
-                _ if self.is(3) => Event::Restart { node: (0, 2) },
-                _ if self.is(2) => Event::Stop { ending: self.ending() },
+                14 => Event::Pass(self.below(5000) as i64),
+                _ if self.is(3) => Event::Restart((0, 2)),
+                _ if self.is(2) => Event::Stop(self.ending()),
                 _ => Event::Start,
             };
             events.push((0, event));
@@ -237,10 +244,10 @@ impl Chance {
         self.used(events, 0, 25);
         for _ in 0..1 + self.below(4) {
             let event = match self.below(6) {
-                0 => Event::LoseFile { ending: self.ending() },
+                0 => Event::LoseFile(self.ending()),
                 1 | 2 => Event::RestoreFile,
-                3 => Event::Stop { ending: self.ending() },
-                _ => Event::Restart { node: self.pick(&NODES) },
+                3 => Event::Stop(self.ending()),
+                _ => Event::Restart(self.pick(&NODES)),
             };
             events.extend([(0, event), (0, Event::Start)]);
             if self.is(2) {
@@ -261,32 +268,32 @@ impl Chance {
             events.push((2, follow));
         }
         if self.is(3) {
-            events.push((1, Event::Step { by: -self.length() }));
+            events.push((1, Event::Step(-self.length())));
         }
         for _ in 0..self.below(25) {
             let event = match self.below(4) {
-                0 => (1, Event::Replay { most: self.below(6) }),
-                1 if tails && self.is(4) => (1, self.on_standby()),
-                1 if tails && self.is(4) => (0, Event::Publish { proc: self.proc(), stop: self.stop() }),
+                0 => (1, Event::Replay(self.below(6))),
+                1 if tails && self.is(4) => (1, self.one_of(ON_STANDBY)),
+                1 if tails && self.is(4) => (0, Event::Session(self.proc(), Act::Publish, self.stop())),
                 1 if tails => (0, self.tailing()),
                 _ => (0, self.use_of()),
             };
             events.push(event);
             if self.is(3) {
-                events.push((1, Event::Replay { most: usize::MAX }));
+                events.push((1, Event::Replay(usize::MAX)));
             }
         }
         // The standby does not replay the last WAL of the primary.
         for _ in 0..self.below(8) {
-            let pass = Event::Pass { by: (1 + self.below(3) as i64) * SECOND / 4 };
+            let pass = Event::Pass((1 + self.below(3) as i64) * SECOND / 4);
             let proc = self.proc();
             events.extend([(0, pass), (0, self.make(proc))]);
             if self.is(3) {
-                events.push((1, Event::Replay { most: 1 }));
+                events.push((1, Event::Replay(1)));
             }
         }
         if tails {
-            events.push((1, self.on_standby()));
+            events.push((1, self.one_of(ON_STANDBY)));
         }
         events.push((1, Event::Promote));
         for _ in 0..self.below(12) {
@@ -294,14 +301,14 @@ impl Chance {
             let event = if tails && self.is(3) { self.tailing() } else { self.use_of() };
             events.push((at, event));
         }
-        events.push((0, Event::Stop { ending: self.ending() }));
+        events.push((0, Event::Stop(self.ending())));
         for _ in 0..1 + self.below(3) {
             if self.is(2) {
                 events.push((1, Event::ToUsed { which: self.below(20), by: -1, waits: !self.is(3) }));
             }
             self.used(events, 1, 12);
             if self.is(4) {
-                events.push((1, Event::LoseFile { ending: self.ending() }));
+                events.push((1, Event::LoseFile(self.ending())));
             }
         }
         if self.is(3) {
@@ -309,7 +316,7 @@ impl Chance {
             events.push((0, follow));
             for _ in 0..self.below(20) {
                 let at = self.below(2);
-                let event = if self.is(4) { self.between() } else { self.use_of() };
+                let event = if self.is(4) { self.one_of(BETWEEN) } else { self.use_of() };
                 events.push((at, event));
             }
         }

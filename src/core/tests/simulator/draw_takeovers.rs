@@ -1,26 +1,28 @@
 //! Draws stories of new primaries: several in a row, restarts soon after, and the first steps of each start.
 
+use std::mem::discriminant;
+
 use crate::draw::{Chance, NODES};
 use crate::layouts::SECOND;
 use crate::machine::SLOTS;
 use crate::play::SERVERS;
-use crate::story::{Event, Story};
+use crate::story::{Act, Event, Making, Story};
 use crate::tailing::MICROSECOND;
 use crate::wal::DATABASES;
 
 impl Chance {
     /// A short time, or none.
-    fn moment(&mut self) -> Event {
-        Event::Pass { by: self.below(6) as i64 * SECOND / 10 }
+    pub fn moment(&mut self) -> Event {
+        Event::Pass(self.below(6) as i64 * SECOND / 10)
     }
 
     /// A server stops and starts at once, perhaps under another number.
     fn quick_restart(&mut self, events: &mut Vec<(usize, Event)>, at: usize) {
         if self.is(2) {
             let node = if self.is(2) { (0, 2) } else { self.pick(&NODES) };
-            events.push((at, Event::Restart { node }));
+            events.push((at, Event::Restart(node)));
         } else {
-            events.extend([(at, Event::Stop { ending: self.ending() }), (at, Event::Start)]);
+            events.extend([(at, Event::Stop(self.ending())), (at, Event::Start)]);
         }
     }
 
@@ -29,48 +31,48 @@ impl Chance {
         let proc = self.proc();
         let stop = Some(1 + self.below(40) as u16);
         let stopped = match self.below(6) {
-            0 | 1 => Event::Ask { proc, stop },
-            2 => Event::Make { proc, kind: 0, count: 1, waits: false, stop },
-            3 => Event::Recreate { proc, stop },
-            4 => Event::StartAbove { proc, ahead: self.below(9) as i64 * SECOND / 4, stop },
-            _ => Event::Accept { proc, stop },
+            0 | 1 => Event::Session(proc, Act::Ask, stop),
+            2 => Event::Session(proc, Act::Make(Making { kind: 0, count: 1, waits: false }), stop),
+            3 => Event::Session(proc, Act::Recreate, stop),
+            4 => Event::Session(proc, Act::StartAbove(self.below(9) as i64 * SECOND / 4), stop),
+            _ => Event::Session(proc, Act::Accept, stop),
         };
         events.push((at, stopped));
         for _ in 0..1 + self.below(4) {
             let proc = 1 - proc;
             let event = match self.below(6) {
-                0..2 => Event::Ask { proc, stop: None },
-                2 => Event::Finish { proc, which: self.below(2), commits: !self.is(4), stop: None },
-                3 => Event::Connect { proc, database: self.below(DATABASES) },
+                0..2 => Act::Ask.by(proc),
+                2 => Act::Finish { which: self.below(2), commits: !self.is(4) }.by(proc),
+                3 => Act::Connect(self.below(DATABASES)).by(proc),
                 _ => self.make(proc),
             };
             events.push((at, event));
         }
-        events.push((at, Event::GoOn { proc, stop: None }));
+        events.push((at, Act::GoOn.by(proc)));
     }
 
     /// A transaction is prepared.
     fn prepared(&mut self, events: &mut Vec<(usize, Event)>, at: usize) {
         let proc = self.proc();
-        let make = Event::Make { proc, kind: MICROSECOND, count: 1, waits: false, stop: None };
-        events.extend([Event::Begin { proc }, make, Event::Prepare { proc, stop: None }].map(|event| (at, event)));
+        let make = Act::Make(Making { kind: MICROSECOND, count: 1, waits: false }).by(proc);
+        events.extend([Act::Begin.by(proc), make, Act::Prepare.by(proc)].map(|event| (at, event)));
     }
 
     /// Events before another server takes over: use, the loss of a page, and calls of flake_start_above.
     fn before(&mut self, events: &mut Vec<(usize, Event)>, at: usize, most: usize) {
         self.used(events, at, most);
         if self.is(3) {
-            events.push((at, Event::Drop { database: self.below(DATABASES) }));
+            events.push((at, Event::Drop(self.below(DATABASES))));
         }
         if self.is(4) {
             let ahead = if self.is(2) { self.length() } else { self.below(9) as i64 * SECOND / 4 };
-            events.push((at, Event::StartAbove { proc: self.proc(), ahead, stop: None }));
+            events.push((at, Act::StartAbove(ahead).by(self.proc())));
         }
         if self.is(3) {
             self.prepared(events, at);
         }
         if self.is(2) {
-            events.push((at, Event::Pass { by: 4 * SECOND }));
+            events.push((at, Event::Pass(4 * SECOND)));
         }
     }
 
@@ -80,18 +82,18 @@ impl Chance {
         for _ in 0..2 + self.below(3) {
             let next = (primary + 1 + self.below(SERVERS - 1)) % SERVERS;
             let follow = self.follow(primary);
-            events.extend([(next, follow), (next, Event::Replay { most: usize::MAX })]);
+            events.extend([(next, follow), (next, Event::Replay(usize::MAX))]);
             if self.is(4) {
                 let proc = self.proc();
                 events.push((primary, self.make(proc)));
             }
             if self.is(4) {
-                events.push((next, self.leave_out()));
+                events.push((next, self.named("leave-out")));
             }
             events.push((next, Event::Promote));
             let proc = self.proc();
             match self.below(4) {
-                0 | 1 => events.push((next, Event::Ask { proc, stop: None })),
+                0 | 1 => events.push((next, Act::Ask.by(proc))),
                 2 => events.push((next, self.make(proc))),
                 _ => {}
             }
@@ -127,18 +129,18 @@ impl Chance {
         let proc = self.proc();
         self.comes_to(events, 0, other);
         events.push((0, self.make(proc)));
-        events.push((0, Event::Drop { database: created }));
+        events.push((0, Event::Drop(created)));
         if self.is(3) {
             self.before(events, 0, 4);
         }
         let node = if self.is(4) { self.pick(&NODES) } else { (0, 2) };
         events.push((1, Event::Follow { source: 0, node, keeps_file: false }));
-        events.push((0, Event::Pass { by: (1 + self.below(8) as i64) * SECOND }));
-        events.extend([(1, Event::Replay { most: usize::MAX }), (1, Event::Promote)]);
+        events.push((0, Event::Pass((1 + self.below(8) as i64) * SECOND)));
+        events.extend([(1, Event::Replay(usize::MAX)), (1, Event::Promote)]);
         self.comes_to(events, 1, created);
-        let recreate = Event::Recreate { proc, stop: if self.is(2) { None } else { self.stop() } };
-        events.extend([recreate, Event::End { proc, commits: true, stop: None }].map(|event| (1, event)));
-        let first = if self.is(4) { Event::Ask { proc, stop: None } } else { self.make(proc) };
+        let recreate = Event::Session(proc, Act::Recreate, if self.is(2) { None } else { self.stop() });
+        events.extend([recreate, Act::End(true).by(proc)].map(|event| (1, event)));
+        let first = if self.is(4) { Act::Ask.by(proc) } else { self.make(proc) };
         events.push((1, first));
         if self.is(3) {
             events.push((1, self.moment()));
@@ -152,19 +154,15 @@ impl Chance {
                 0..8 => self.make(proc),
                 8 | 9 => self.moment(),
                 10 => self.use_of(),
-                _ => Event::Connect { proc, database: self.below(DATABASES) },
+                _ => Act::Connect(self.below(DATABASES)).by(proc),
             };
             events.push((at, event));
         }
     }
 
-    fn leave_out(&mut self) -> Event {
-        Event::LeaveOut { numbers: 1 + self.below(4) as u32 }
-    }
-
     /// All sessions of a server connect to a database.
     fn comes_to(&self, events: &mut Vec<(usize, Event)>, at: usize, database: usize) {
-        events.extend((0..SLOTS).map(|proc| (at, Event::Connect { proc, database })));
+        events.extend((0..SLOTS).map(|proc| (at, Act::Connect(database).by(proc))));
     }
 
     pub fn of_takeovers(&mut self, events: &mut Vec<(usize, Event)>) {
@@ -182,18 +180,18 @@ impl Chance {
         let follow = if self.is(2) { same } else { self.follow(0) };
         events.push((1, follow));
         self.before(events, 0, 6);
-        events.push((1, Event::Replay { most: if self.is(3) { self.below(6) } else { usize::MAX } }));
+        events.push((1, Event::Replay(if self.is(3) { self.below(6) } else { usize::MAX })));
         events.push((1, Event::Promote));
         for _ in 0..3 + self.below(20) {
             let at = if self.is(4) { 2 } else { self.below(2) };
             let proc = self.proc();
             match self.below(24) {
                 0..8 => events.push((at, self.make(proc))),
-                8..11 => events.push((at, Event::Connect { proc, database: self.below(DATABASES) })),
-                11 => events.push((at, Event::Recreate { proc, stop: self.stop() })),
+                8..11 => events.push((at, Act::Connect(self.below(DATABASES)).by(proc))),
+                11 => events.push((at, Event::Session(proc, Act::Recreate, self.stop()))),
                 12 => {
-                    let end = Event::End { proc, commits: true, stop: None };
-                    events.extend([(at, Event::Recreate { proc, stop: None }), (at, end)]);
+                    let end = Act::End(true).by(proc);
+                    events.extend([(at, Act::Recreate.by(proc)), (at, end)]);
                 }
                 13..16 => events.push((at, self.moment())),
                 16 | 17 => self.quick_restart(events, at),
@@ -203,95 +201,53 @@ impl Chance {
                 21 => {
                     let source = self.below(2);
                     let follow = self.follow(source);
-                    events.extend([(2, follow), (2, Event::Replay { most: usize::MAX })]);
+                    events.extend([(2, follow), (2, Event::Replay(usize::MAX))]);
                 }
-                22 => events.extend([(2, Event::Replay { most: usize::MAX }), (2, Event::Promote)]),
-                _ => events.push((at, Event::MakeOfMany { proc })),
+                22 => events.extend([(2, Event::Replay(usize::MAX)), (2, Event::Promote)]),
+                _ => events.push((at, Act::MakeOfMany.by(proc))),
             }
         }
     }
 
     /// Adds events of three kinds to a story, so that every kind meets every other one.
     pub fn with_some_kinds(&mut self, story: Story) -> Story {
-        let kinds = [0; 3].map(|_| self.below(KINDS_OF_EVENTS));
+        let all: Vec<&str> = ALL.split_whitespace().collect();
+        let names = [0; 3].map(|_| self.pick(&all));
         let mut events = Vec::new();
         for (at, event) in story.events.iter().copied() {
             events.push((at, event));
             // Often several of them follow each other.
             while self.is(3) {
-                let kind = self.pick(&kinds);
+                let name = self.pick(&names);
                 let at = if self.is(3) { self.below(SERVERS) } else { at };
-                events.push((at, self.of_kind(kind)));
+                events.push((at, self.named(name)));
             }
         }
         Story { events, ..story }
     }
-
-    /// An event of each kind.
-    pub fn of_kind(&mut self, kind: usize) -> Event {
-        let proc = self.proc();
-        let database = self.below(DATABASES);
-        let to = if self.is(2) { self.length() } else { -self.length() };
-        match kind {
-            0 => self.make(proc),
-            1 => Event::MakeOfMany { proc },
-            2 => Event::GoOn { proc, stop: self.stop() },
-            3 => Event::Connect { proc, database },
-            4 => Event::Exit { proc, stop: self.stop() },
-            5 => Event::Kill { proc },
-            6 => Event::Begin { proc },
-            7 => Event::End { proc, commits: !self.is(4), stop: self.stop() },
-            8 => Event::Write { proc },
-            9 => Event::Look { proc },
-            10 => Event::Prepare { proc, stop: self.stop() },
-            11 => Event::Finish { proc, which: self.below(2), commits: !self.is(4), stop: self.stop() },
-            12 => Event::Cover { proc, ago: self.ago(), stop: self.stop() },
-            13 => Event::Churn { proc, count: 1 + self.below(3) },
-            14 => Event::Recreate { proc, stop: self.stop() },
-            15 => Event::Drop { database },
-            16 => Event::Accept { proc, stop: self.stop() },
-            17 => Event::StartAbove { proc, ahead: to, stop: self.stop() },
-            18 => Event::Ask { proc, stop: self.stop() },
-            19 => Event::Publish { proc, stop: self.stop() },
-            20 => self.moment(),
-            21 => Event::Step { by: to },
-            22 => Event::SetRight,
-            23 => Event::ToUsed { which: self.below(20), by: -1, waits: self.is(2) },
-            24 => Event::Stop { ending: self.ending() },
-            25 => Event::Start,
-            26 => Event::Restart { node: self.pick(&NODES) },
-            27 => Event::DiskFails(self.is(2)),
-            28 => Event::SaveFile,
-            29 => Event::RestoreFile,
-            30 => Event::LoseFile { ending: self.ending() },
-            31 => Event::Upgrade,
-            32 => Event::NewDatabase { database },
-            33 => Event::Replay { most: if self.is(2) { usize::MAX } else { self.below(4) } },
-            34 => Event::Promote,
-            35 => self.leave_out(),
-            _ => {
-                let source = self.below(SERVERS);
-                self.follow(source)
-            }
-        }
-    }
 }
 
-pub const KINDS_OF_EVENTS: usize = 37;
+/// All events.
+const ALL: &str = "make all go connect exit kill begin end write look prepare finish cover churn recreate drop accept above-used ask publish \
+    moment step right used stop start restart disk save restore lose upgrade create replay promote leave-out follow";
 
 /// Checks that every pair of consecutive events is drawn, and counts the triples.
 #[test]
 fn every_pair_of_events_is_drawn() {
     let mut chance = Chance(1);
-    let kinds: Vec<_> = (0..KINDS_OF_EVENTS).map(|kind| std::mem::discriminant(&chance.of_kind(kind))).collect();
-    let number = |event: &Event| kinds.iter().position(|kind| *kind == std::mem::discriminant(event)).unwrap();
-    let mut pairs = vec![0u32; KINDS_OF_EVENTS.pow(2)];
-    let mut triples = vec![0u32; KINDS_OF_EVENTS.pow(3)];
+    let kind_of = |event: &Event| match event {
+        Event::Session(_, act, _) => (discriminant(event), Some(discriminant(act))),
+        _ => (discriminant(event), None),
+    };
+    let kinds: Vec<_> = ALL.split_whitespace().map(|name| kind_of(&chance.named(name))).collect();
+    let number = |event: &Event| kinds.iter().position(|kind| *kind == kind_of(event)).unwrap();
+    let mut pairs = vec![0u32; kinds.len().pow(2)];
+    let mut triples = vec![0u32; kinds.len().pow(3)];
     for seed in 0..30_000 {
         let events: Vec<usize> = Chance(seed).story().events.iter().map(|(_, event)| number(event)).collect();
-        events.windows(2).for_each(|two| pairs[two[0] * KINDS_OF_EVENTS + two[1]] += 1);
+        events.windows(2).for_each(|two| pairs[two[0] * kinds.len() + two[1]] += 1);
         events.windows(3).for_each(|three| {
-            triples[(three[0] * KINDS_OF_EVENTS + three[1]) * KINDS_OF_EVENTS + three[2]] += 1;
+            triples[(three[0] * kinds.len() + three[1]) * kinds.len() + three[2]] += 1;
         });
     }
     let rarest = pairs.iter().min().unwrap();

@@ -2,12 +2,10 @@
 //!
 //! `FLAKE_MODEL_DEPTH` makes stories longer by that many events.
 
-use crate::layouts::{HOUR, SECOND, SNO};
-use crate::operator::Ending;
 use crate::oracle::Failure;
 use crate::play::Play;
-use crate::stories::{again, connect, make};
-use crate::story::{Event, Story};
+use crate::stories::{Events, read, stopping};
+use crate::story::Story;
 use crate::{be_quiet, told};
 
 /// Enumerates all choices. A story makes its choices in order, and the next story makes the next choices.
@@ -29,8 +27,18 @@ impl Choices {
     }
 
     /// Chooses the point at which a session stops: the first one, the second one, and so on, until no story has another.
-    pub fn point(&mut self) -> Option<u16> {
-        Some(1 + self.of(usize::MAX) as u16)
+    pub fn point(&mut self) -> u16 {
+        1 + self.of(usize::MAX) as u16
+    }
+
+    /// Chooses one of several parts of a story.
+    pub fn part<'a>(&mut self, parts: &[&'a str]) -> &'a str {
+        parts[self.of(parts.len())]
+    }
+
+    /// Chooses so many parts, and `more`.
+    pub fn parts(&mut self, count: usize, parts: &[&str]) -> String {
+        (0..count + more()).fold(String::new(), |story, _| story + self.part(parts) + "\n")
     }
 
     /// Returns whether more choices remain.
@@ -47,16 +55,18 @@ impl Choices {
     }
 }
 
-pub fn more() -> usize {
+fn more() -> usize {
     std::env::var("FLAKE_MODEL_DEPTH").map_or(0, |depth| depth.parse().unwrap())
 }
 
-/// Plays every story that the choices of `tell` make.
-pub fn all(name: &str, mut tell: impl FnMut(&mut Choices) -> Vec<(usize, Event)>) {
+/// Plays every story that the choices of `tell` make. If the story has a `!`, the first choice is where its session stops.
+pub fn all(name: &str, tell: impl Fn(&mut Choices) -> String) {
     be_quiet();
     let (mut choices, mut count, mut ids) = (Choices::default(), 0u64, 0);
     loop {
-        let story = Story { events: tell(&mut choices), any_time: 0 };
+        let stop = choices.point();
+        let events: Events = read(&tell(&mut choices));
+        let story = Story { events: stopping(&events, &[stop]), any_time: 0 };
         let world = Play::of(&story, false);
         if let Some(Failure(failure)) = world.failure {
             panic!("{name}, after {count} stories: {failure}\n{}\n{story:?}", told(&story));
@@ -69,126 +79,78 @@ pub fn all(name: &str, mut tell: impl FnMut(&mut Choices) -> Vec<(usize, Event)>
     }
 }
 
-pub const RESTART: Event = Event::Restart { node: (0, 2) };
-const ACCEPT: Event = Event::Accept { proc: 0, stop: None };
-pub const PASS: Event = Event::Pass { by: 4 * SECOND };
-
-/// Events of an operator or of the machine on one server.
-fn one_server() -> Vec<Vec<Event>> {
-    vec![
-        vec![make(0)],
-        connect(1).into_iter().chain([make(0)]).chain(connect(0)).collect(),
-        vec![Event::Step { by: HOUR }, make(0)],
-        vec![Event::SetRight, PASS],
-        vec![ACCEPT, make(0)],
-        vec![RESTART],
-        vec![Event::Stop { ending: Ending::Crash }, Event::Start],
-        vec![Event::Restart { node: (1, 2) }, make(0)],
-        vec![Event::SaveFile],
-        vec![Event::RestoreFile],
-        vec![Event::LoseFile { ending: Ending::InOrder }],
-        vec![Event::StartAbove { proc: 1, ahead: SECOND, stop: None }],
-    ]
-}
-
 #[test]
 fn every_story_of_one_server() {
-    let parts = one_server();
-    let length = 3 + more();
+    let parts = [
+        "make",
+        "connect-all 1, make, connect-all 0",
+        "step 1h, make",
+        "right, pass 4",
+        "accept, make",
+        "restart",
+        "crash, start",
+        "restart 1/2, make",
+        "save",
+        "restore",
+        "lose",
+        "above@1 1",
+    ];
     all("one server", |choices| {
-        let mut events = vec![make(0)];
-        for _ in 0..length {
-            events.extend(&parts[choices.of(parts.len())]);
-        }
-        events.push(RESTART);
-        events.extend(again(choices.of(2) * 2, false));
-        events.into_iter().map(|event| (0, event)).collect()
+        format!("make\n{} restart, again {}", choices.parts(3, &parts), choices.part(&["0", "2"]))
     });
 }
 
 #[test]
 fn every_story_of_a_failover() {
-    let follow = |keeps_file, node| Event::Follow { source: 0, node, keeps_file };
-    let parts: Vec<Vec<(usize, Event)>> = vec![
-        vec![(0, make(0))],
-        vec![(0, Event::Connect { proc: 0, database: 1 }), (0, make(0))],
-        vec![(0, Event::Step { by: 60 * SECOND }), (0, make(0))],
-        vec![(0, PASS), (0, make(0))],
-        vec![(0, Event::Pass { by: SECOND }), (0, make(0))],
-        vec![(1, Event::Replay { most: usize::MAX })],
-        vec![(1, Event::LoseFile { ending: Ending::InOrder })],
-        vec![(1, Event::Step { by: -8 * SECOND })],
-        vec![(0, Event::SetRight), (0, ACCEPT), (0, make(0))],
-        vec![
-            (0, Event::Recreate { proc: 0, stop: None }),
-            (0, make(0)),
-            (0, Event::End { proc: 0, commits: true, stop: None }),
-        ],
-        vec![(0, Event::Restart { node: (0, 1) }), (0, make(0))],
+    let parts = [
+        "a: make",
+        "a: connect 1, make",
+        "a: step 60, make",
+        "a: pass 4, make",
+        "a: pass 1, make",
+        "b: replay",
+        "b: lose",
+        "b: step -8",
+        "a: right, accept, make",
+        "a: recreate, make, commit",
+        "a: restart 0/1, make",
     ];
-    let length = 3 + more();
     all("failover", |choices| {
-        let mut events = vec![(0, make(0)), (1, follow(false, (0, 2)))];
-        for _ in 0..length {
-            events.extend(&parts[choices.of(parts.len())]);
-        }
-        if choices.of(2) == 1 {
-            // The standby does not replay the last WAL.
-            events.push((1, Event::Replay { most: usize::MAX }));
-            events.extend([(0, Event::Pass { by: 3 * SECOND / 2 }), (0, make(0))]);
-        } else {
-            events.push((1, Event::Replay { most: usize::MAX }));
-        }
-        events.push((1, Event::Promote));
+        let before = choices.parts(3, &parts);
+        // The standby replays all, or not the last WAL.
+        let last = choices.part(&["b: replay", "b: replay\na: pass 1.5, make"]);
         // The old primary is used for less than two seconds.
-        for _ in 0..3 {
-            events.extend([(1, make(0)), (0, make(0)), (0, Event::Pass { by: SECOND / 4 })]);
-        }
-        events.push((0, Event::Stop { ending: Ending::Crash }));
-        events.extend(again(choices.of(2) * 3, true).into_iter().map(|event| (1, event)));
-        events
+        let both = "b: make\na: make, pass 0.25\n".repeat(3);
+        let again = choices.part(&["0", "3"]);
+        format!("a: make\nb: follow a\n{before}{last}\nb: promote\n{both}a: crash\nb: again {again} waiting")
     });
-}
-
-/// Calls in which a session stops in the middle, each with the events before it.
-fn stopping(stop: Option<u16>) -> Vec<(Vec<Event>, Event)> {
-    let used = vec![make(0), PASS];
-    vec![
-        (vec![], Event::Make { proc: 0, kind: 0, count: 1, waits: false, stop }),
-        (used.clone(), Event::Make { proc: 0, kind: SNO, count: 1, waits: false, stop }),
-        (vec![make(0)], Event::Exit { proc: 0, stop }),
-        (vec![make(0), Event::Step { by: -60 * SECOND }], Event::Accept { proc: 0, stop }),
-        (used.clone(), Event::StartAbove { proc: 0, ahead: SECOND, stop }),
-        (used.clone(), Event::Recreate { proc: 0, stop }),
-        (used, Event::Ask { proc: 0, stop }),
-    ]
 }
 
 #[test]
 fn every_point_at_which_a_session_stops() {
-    let others: Vec<Vec<Event>> = vec![
-        vec![make(1)],
-        vec![make(1), Event::Exit { proc: 1, stop: None }],
-        vec![Event::StartAbove { proc: 1, ahead: 2 * SECOND, stop: None }, make(1)],
-        vec![Event::Step { by: -60 * SECOND }, Event::Accept { proc: 1, stop: None }, make(1)],
-        vec![PASS, make(1)],
-        vec![Event::Connect { proc: 1, database: 1 }, make(1), Event::Connect { proc: 1, database: 0 }],
-        vec![Event::Kill { proc: 0 }],
-        vec![Event::Stop { ending: Ending::Crash }, Event::Start, make(1)],
-        vec![Event::Step { by: 60 * SECOND }, make(1)],
+    let stopped = [
+        "make!",
+        "make, pass 4, snos!",
+        "make, exit!",
+        "make, step -60, accept!",
+        "make, pass 4, above! 1",
+        "make, pass 4, recreate!",
+        "make, pass 4, ask!",
     ];
-    let length = 1 + more();
+    let others = [
+        "make@1",
+        "make@1, exit@1",
+        "above@1 2, make@1",
+        "step -60, accept@1, make@1",
+        "pass 4, make@1",
+        "connect@1 1, make@1, connect@1 0",
+        "kill",
+        "crash, start, make@1",
+        "step 60, make@1",
+    ];
     all("points", |choices| {
-        let sessions = stopping(choices.point());
-        let (before, session) = sessions[choices.of(sessions.len())].clone();
-        let mut events = before;
-        events.push(session);
-        for _ in 0..length {
-            events.extend(&others[choices.of(others.len())]);
-        }
-        events.push(Event::GoOn { proc: 0, stop: None });
-        events.extend([make(0), make(1), Event::Stop { ending: Ending::Crash }, Event::Start]);
-        events.extend(again(choices.of(2), false));
-        events.into_iter().map(|event| (0, event)).collect()
+        let (stopped, others) = (choices.part(&stopped), choices.parts(1, &others));
+        let again = choices.part(&["0", "1"]);
+        format!("{stopped}\n{others}go, make, make@1, crash, start, again {again}")
     });
 }

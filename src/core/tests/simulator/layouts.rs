@@ -14,7 +14,7 @@ use crate::host::Trouble;
 use crate::machine::Memory;
 
 /// The tick of sno.
-const UNIT: i64 = 4000;
+const TICK: i64 = 4000;
 pub const SECOND: i64 = 1_000_000;
 pub const HOUR: i64 = 3_600 * SECOND;
 /// Ten o'clock, when every story begins.
@@ -72,7 +72,7 @@ fn lanes(kind: usize, part: Part) -> Lanes {
             count: 2,
             ids_per_step: 1,
             steps: count / 2,
-            ..Lanes::shared(partition, sequences, UNIT, true)
+            ..Lanes::shared(partition, sequences, TICK, true)
         };
     };
     let lanes = Lanes::new(layout, part).unwrap();
@@ -166,16 +166,17 @@ impl Own {
         match self {
             Self::Layout(own) => {
                 let outcome = own.next(host, admit, || 0)?;
-                let start = own.generator.last_tick_start().unwrap_or(i64::MIN);
-                let end = start.saturating_add(OF_KINDS[kind].tick_length());
-                Ok(of(outcome, |id| Id { bits: u128::from(id) << 8 | kind as u128, start, end }))
+                let layout = &OF_KINDS[kind];
+                Ok(of(outcome, |id| {
+                    let start = layout.start_of(layout.unpack(id).unwrap().tick);
+                    Id { bits: u128::from(id) << 8 | kind as u128, start, end: start + layout.tick_length() }
+                }))
             }
             Self::Sno(own) => {
                 let outcome = own.next(host, admit, 1)?;
-                let start = own.generator.last_tick_start().unwrap_or(i64::MIN);
                 Ok(of(outcome, |id| {
                     let bits = Sno::bytes(&id).iter().fold(0, |all, byte| all << 8 | u128::from(*byte));
-                    Id { bits: bits << 8 | SNO as u128, start, end: start.saturating_add(UNIT) }
+                    Id { bits: bits << 8 | SNO as u128, start: id.instant(), end: id.end() }
                 }))
             }
         }

@@ -25,6 +25,7 @@ pub const SLOTS: usize = 2;
 const LINES: usize = 16;
 
 /// The memory of a server from its start on.
+#[derive(Default)]
 pub struct Memory {
     pub shared: Shared,
     pub lines: [LaneCursors; LINES],
@@ -39,21 +40,7 @@ pub struct Memory {
     pub prepared_use: PreparedUse,
 }
 
-impl Memory {
-    pub fn new() -> Arc<Self> {
-        Arc::new(Self {
-            shared: Shared::default(),
-            lines: Default::default(),
-            state: Mutex::default(),
-            pages: Default::default(),
-            writer: Mutex::default(),
-            transactions: Default::default(),
-            prepared: Mutex::default(),
-            prepared_use: PreparedUse::default(),
-        })
-    }
-}
-
+#[derive(Default)]
 pub struct Machine {
     pub name: char,
     /// Whether it has a data directory; then whether it is running.
@@ -122,30 +109,12 @@ impl Machine {
     pub fn new(name: char, life: u64) -> Self {
         Self {
             name,
-            exists: false,
-            is_up: false,
             node: (0, 2),
-            offset: Arc::default(),
             max_lead: HOUR,
-            file: None,
-            saved: None,
-            disk_fails: false,
-            wal: Wal::default(),
-            upstream: None,
             history: vec![1],
-            left_out: 0,
-            upgrade: 0,
-            branch: 0,
-            memory: Memory::new(),
-            sessions: Default::default(),
-            database: [0; SLOTS],
             life,
-            has_looked: [false; DATABASES],
-            promises: Vec::new(),
-            recreating: None,
             procs: Procs::recovered(&Wal::default()),
-            watermarks: Vec::new(),
-            replayed: Vec::new(),
+            ..Self::default()
         }
     }
 

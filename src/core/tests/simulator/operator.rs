@@ -8,7 +8,7 @@ use flake_core::ledger::host::Page;
 
 use crate::disk::File;
 use crate::exemptions::has_a_page;
-use crate::machine::{Machine, Memory, SLOTS};
+use crate::machine::{Machine, SLOTS};
 use crate::oracle::time;
 use crate::play::{Play, World, tell};
 use crate::wal::{DATABASES, Record};
@@ -31,7 +31,7 @@ impl World {
             .filter(|running| running.at == at)
             .for_each(|running| running.control.is_dead.store(true, Ordering::Relaxed));
         let machine = &mut self.machines[at];
-        machine.memory = Memory::new();
+        machine.memory = Arc::default();
         machine.sessions = Default::default();
         machine.is_up = false;
         machine.recreating = None;
@@ -128,7 +128,7 @@ impl Play {
         let machine = &mut world.machines[at];
         if machine.exists && !machine.is_up {
             machine.is_up = true;
-            machine.memory = Memory::new();
+            machine.memory = Arc::default();
             if !machine.recovers() {
                 let record = machine.wal.write(self.time(), Record::Start(machine.procs.next));
                 machine.wal.flush(record);

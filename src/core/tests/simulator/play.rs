@@ -10,7 +10,7 @@ use crate::layouts::MORNING;
 use crate::machine::Machine;
 use crate::oracle::{Failure, Oracle};
 use crate::rows::Row;
-use crate::story::{Event, Needs, Story};
+use crate::story::{Act, Event, Needs, Story};
 
 pub const SERVERS: usize = 3;
 
@@ -26,6 +26,7 @@ pub struct Running {
 }
 
 /// The state of everything.
+#[derive(Default)]
 pub struct World {
     pub machines: Vec<Machine>,
     pub oracle: Oracle,
@@ -134,19 +135,19 @@ impl World {
                 return Next::Event(at, event);
             };
             let control = &self.running[which].control;
-            if let Event::GoOn { stop, .. } = event {
+            if let Event::Session(_, Act::GoOn, stop) = event {
                 let stops_at = stop.map_or(0, |stop| control.points.load(Ordering::Relaxed) + u64::from(stop));
                 control.stops_at.store(stops_at, Ordering::Relaxed);
                 self.next_event += 1;
             } else {
                 control.stops_at.store(0, Ordering::Relaxed);
-                if matches!(event, Event::Kill { .. } | Event::Restart { .. }) {
+                if matches!(event, Event::Session(_, Act::Kill, _) | Event::Restart(_)) {
                     control.is_terminated.store(true, Ordering::Relaxed);
                 }
             }
             if self.running[which].lock.is_some() {
                 // It could not continue.
-                self.next_event += usize::from(!matches!(event, Event::GoOn { .. }));
+                self.next_event += usize::from(!matches!(event, Event::Session(_, Act::GoOn, _)));
                 continue;
             }
             let (proc, name) = (self.running[which].proc, self.name(at));
@@ -170,21 +171,7 @@ impl World {
 
 impl Play {
     fn new(story: &Story, is_told: bool) -> Arc<Self> {
-        let mut world = World {
-            machines: Vec::new(),
-            oracle: Oracle::default(),
-            running: Vec::new(),
-            events: story.events.clone(),
-            next_event: 0,
-            told: is_told.then(Vec::new),
-            failure: None,
-            switches: 0,
-            stops: 0,
-            rows: Vec::new(),
-            order: 0,
-            numbers: 0,
-            is_over: false,
-        };
+        let mut world = World { events: story.events.clone(), told: is_told.then(Vec::new), ..World::default() };
         for name in ('a'..).take(SERVERS) {
             let life = world.number();
             world.machines.push(Machine::new(name, life));
@@ -203,18 +190,7 @@ impl Play {
         play.begin();
         play.next_run();
         play.ended.wait();
-        let mut world = play.world();
-        let empty = World {
-            machines: Vec::new(),
-            oracle: Oracle::default(),
-            running: Vec::new(),
-            events: Vec::new(),
-            told: None,
-            failure: None,
-            rows: Vec::new(),
-            ..*world
-        };
-        std::mem::replace(&mut *world, empty)
+        std::mem::take(&mut *play.world())
     }
 
     pub fn world(&self) -> MutexGuard<'_, World> {

@@ -26,6 +26,7 @@ pub struct PreparedOne {
     pub is_locked: bool,
 }
 
+#[derive(Default)]
 pub struct Procs {
     pub next: u64,
     pub running: Vec<u64>,
@@ -42,15 +43,7 @@ pub struct Procs {
 impl Procs {
     /// The transactions after a start: only prepared ones are running.
     pub fn recovered(wal: &Wal) -> Self {
-        let mut new = Self {
-            next: FIRST,
-            running: Vec::new(),
-            latest_ended: FIRST - 1,
-            oldest: [u64::MAX; SLOTS],
-            prepared: Vec::new(),
-            carried: Vec::new(),
-            seen: Vec::new(),
-        };
+        let mut new = Self { next: FIRST, oldest: [u64::MAX; SLOTS], ..Self::default() };
         for (_, record) in &wal.records {
             match *record {
                 Record::Prepare { xid, row, database, bound } => {

@@ -6,11 +6,11 @@ use crate::layouts::SECOND;
 use crate::operator::Ending;
 use crate::oracle::Failure;
 use crate::play::Play;
-use crate::story::{Event, Story};
+use crate::story::{Act, Event, Making, Story};
 
-/// The first cursors of a failure identify its kind.
+/// The first words of a failure identify its kind.
 fn kind(failure: &str) -> String {
-    failure.split_whitespace().filter(|cursor| cursor.chars().all(char::is_alphabetic)).take(5).collect()
+    failure.split_whitespace().filter(|word| word.chars().all(char::is_alphabetic)).take(5).collect()
 }
 
 /// Returns the simplest story found that still fails.
@@ -60,54 +60,31 @@ fn simpler(event: Event) -> Vec<Event> {
             .into_iter()
             .filter(move |simpler| simpler.abs() < by.abs())
     };
-    let without_stop = match event {
-        Event::Make { proc, kind, count, waits, stop: Some(_) } => {
-            Some(Event::Make { proc, kind, count, waits, stop: None })
+    match event {
+        Event::Session(proc, act, stop) => {
+            let acts = match act {
+                Act::Make(making @ Making { kind, count, .. }) => {
+                    let fewer = [1, count / 2, count - 1].into_iter().filter(|&fewer| 0 < fewer && fewer < count);
+                    let fewer = fewer.map(|count| Making { count, ..making });
+                    let kinds = (0..kind.min(1)).map(|kind| Making { kind, ..making });
+                    let at_once = making.waits.then_some(Making { waits: false, ..making });
+                    fewer.chain(kinds).chain(at_once).map(Act::Make).collect()
+                }
+                Act::Cover(ago) => rounder(ago).map(Act::Cover).collect(),
+                Act::Churn(count) if count > 1 => vec![Act::Churn(count / 2), Act::Churn(count - 1)],
+                Act::Finish { which: 1.., commits } => vec![Act::Finish { which: 0, commits }],
+                Act::StartAbove(ahead) => rounder(ahead).map(Act::StartAbove).collect(),
+                _ => Vec::new(),
+            };
+            let without_stop = stop.map(|_| act.by(proc));
+            without_stop.into_iter().chain(acts.into_iter().map(|act| Event::Session(proc, act, stop))).collect()
         }
-        Event::GoOn { proc, stop: Some(_) } => Some(Event::GoOn { proc, stop: None }),
-        Event::Exit { proc, stop: Some(_) } => Some(Event::Exit { proc, stop: None }),
-        Event::Accept { proc, stop: Some(_) } => Some(Event::Accept { proc, stop: None }),
-        Event::End { proc, commits, stop: Some(_) } => Some(Event::End { proc, commits, stop: None }),
-        Event::Prepare { proc, stop: Some(_) } => Some(Event::Prepare { proc, stop: None }),
-        Event::Finish { proc, which, commits, stop: Some(_) } => {
-            Some(Event::Finish { proc, which, commits, stop: None })
-        }
-        Event::Cover { proc, ago, stop: Some(_) } => Some(Event::Cover { proc, ago, stop: None }),
-        Event::Ask { proc, stop: Some(_) } => Some(Event::Ask { proc, stop: None }),
-        Event::Publish { proc, stop: Some(_) } => Some(Event::Publish { proc, stop: None }),
-        Event::Recreate { proc, stop: Some(_) } => Some(Event::Recreate { proc, stop: None }),
-        Event::StartAbove { proc, ahead, stop: Some(_) } => Some(Event::StartAbove { proc, ahead, stop: None }),
-        _ => None,
-    };
-    let others = match event {
-        Event::Make { proc, kind, count, waits, stop } => {
-            let fewer = [1, count / 2, count - 1].into_iter().filter(|&fewer| 0 < fewer && fewer < count);
-            let fewer = fewer.map(|count| Event::Make { proc, kind, count, waits, stop });
-            let kinds = (0..kind.min(1)).map(|kind| Event::Make { proc, kind, count, waits, stop });
-            let at_once = waits.then_some(Event::Make { proc, kind, count, waits: false, stop });
-            fewer.chain(kinds).chain(at_once).collect()
-        }
-        Event::Cover { proc, ago, stop } => rounder(ago).map(|ago| Event::Cover { proc, ago, stop }).collect(),
-        Event::Churn { proc, count } if count > 1 => {
-            vec![Event::Churn { proc, count: count / 2 }, Event::Churn { proc, count: count - 1 }]
-        }
-        Event::Finish { proc, which, commits, stop } if which > 0 => {
-            vec![Event::Finish { proc, which: 0, commits, stop }]
-        }
-        Event::Pass { by } => rounder(by).map(|by| Event::Pass { by }).collect(),
-        Event::Step { by } => rounder(by).map(|by| Event::Step { by }).collect(),
-        Event::StartAbove { proc, ahead, stop } => {
-            rounder(ahead).map(|ahead| Event::StartAbove { proc, ahead, stop }).collect()
-        }
-        Event::Stop { ending: Ending::Reboot(_) } => vec![Event::Stop { ending: Ending::Crash }],
-        Event::Stop { ending: Ending::Crash } => vec![Event::Stop { ending: Ending::InOrder }],
-        Event::LoseFile { ending: Ending::Reboot(_) | Ending::Crash } => {
-            vec![Event::LoseFile { ending: Ending::InOrder }]
-        }
-        Event::Follow { source, node, keeps_file: true } => {
-            vec![Event::Follow { source, node, keeps_file: false }]
-        }
+        Event::Pass(by) => rounder(by).map(Event::Pass).collect(),
+        Event::Step(by) => rounder(by).map(Event::Step).collect(),
+        Event::Stop(Ending::Reboot(_)) => vec![Event::Stop(Ending::Crash)],
+        Event::Stop(Ending::Crash) => vec![Event::Stop(Ending::InOrder)],
+        Event::LoseFile(Ending::Reboot(_) | Ending::Crash) => vec![Event::LoseFile(Ending::InOrder)],
+        Event::Follow { source, node, keeps_file: true } => vec![Event::Follow { source, node, keeps_file: false }],
         _ => Vec::new(),
-    };
-    without_stop.into_iter().chain(others).collect()
+    }
 }

@@ -1,345 +1,172 @@
 //! Stories of lost rows.
 
-use crate::exhaustive::PASS;
-use crate::layouts::{HOUR, MORNING, SECOND};
-use crate::operator::Ending;
+use crate::layouts::{HOUR, MORNING};
 use crate::rows::Watermark;
-use crate::stories::{
-    A, B, CRASH, FIRST, REPLAY, RESTART, SECOND_NODE, START, at_each_point, follow, goes_well, make, on, wait,
-};
-use crate::story::Event;
-use crate::tailing::MICROSECOND;
+use crate::stories::{A, B, go_well, stories};
 
-const ASK: Event = Event::Ask { proc: 1, stop: None };
+stories! {
+    /// After a start, an ID of another transaction is covered before any ID is made, and only the page knows the watermark.
+    fn an_id_that_is_covered_first_after_a_start_is_above_all_watermarks() "
+        a: make, ask@1, {restart|crash, start|lose}
+        a: cover {0|1|60}, pass 5, cover {0|1|60}, ask@1"
 
-fn cover(ago: i64) -> Event {
-    Event::Cover { proc: 0, ago, stop: None }
-}
+    /// After a promotion, perhaps under another number, an ID of another transaction is covered before any ID is made.
+    fn an_id_that_is_covered_first_after_a_promotion_is_above_all_watermarks() "
+        a: make
+        b: follow a {0/2|1/2}
+        a: make, ask@1
+        b: replay
+        a: crash
+        b: promote, cover {0|1|60}, pass 5, cover {0|1|60}, ask@1"
 
-/// After a start, an ID of another transaction is covered before any ID is made, and only the page knows the watermark.
-#[test]
-fn an_id_that_is_covered_first_after_a_start_is_above_all_watermarks() {
-    let lose = Event::LoseFile { ending: Ending::InOrder };
-    for restart in [vec![RESTART], vec![CRASH, START], vec![lose]] {
-        for ago in [0, SECOND, 60 * SECOND] {
-            let pass = Event::Pass { by: 5 * SECOND };
-            goes_well([on(A, [make(0), ASK]), on(A, restart.clone()), on(A, [cover(ago), pass, cover(ago), ASK])]);
-        }
-    }
-}
+    /// A watermark is asked for while a new primary waits for the old one. Then it gets another number, and its clock is set back.
+    fn a_watermark_from_before_time_was_granted_binds_the_next_number() "
+        a: make
+        b: follow a, promote
+        a: make
+        b: pass {0|1}, ask@1, ask@1
+        b: step -1000us, restart 1/2, micro@1"
 
-/// After a promotion, perhaps under another number, an ID of another transaction is covered before any ID is made.
-#[test]
-fn an_id_that_is_covered_first_after_a_promotion_is_above_all_watermarks() {
-    for node in [FIRST, SECOND_NODE] {
-        for ago in [0, SECOND, 60 * SECOND] {
-            goes_well([
-                on(A, [make(0)]),
-                on(B, [follow(node)]),
-                on(A, [make(0), ASK]),
-                on(B, [REPLAY]),
-                on(A, [CRASH]),
-                on(B, [Event::Promote, cover(ago), Event::Pass { by: 5 * SECOND }, cover(ago), ASK]),
-            ]);
-        }
-    }
-}
+    /// A session has tried to make IDs on a standby with a number of its own, whose clock is behind. It must notice the promotion.
+    fn a_session_from_before_the_promotion_notices_it() "
+        a: make
+        b: follow a 1/2, step -1, micro@1
+        a: ask@1
+        b: replay, promote, micro@1"
 
-/// A watermark is asked for while a new primary waits for the old one. Then it gets another number, and its clock is set back.
-#[test]
-fn a_watermark_from_before_time_was_granted_binds_the_next_number() {
-    let micro = Event::Make { proc: 1, kind: MICROSECOND, count: 1, waits: false, stop: None };
-    for wait in [0, SECOND] {
-        goes_well([
-            on(A, [make(0)]),
-            on(B, [follow(FIRST), Event::Promote]),
-            on(A, [make(0)]),
-            on(B, [Event::Pass { by: wait }, ASK, ASK]),
-            on(B, [Event::Step { by: -1000 }, Event::Restart { node: SECOND_NODE }, micro]),
-        ]);
-    }
-}
+    /// After a crash, a snapshot sees a prepared transaction as running. The transaction ends before any session has learned of it.
+    fn a_snapshot_from_before_a_prepared_transaction_was_learned_of_waits_for_it() "
+        a: pass 4, begin, make, prepare, crash, start
+        a: pass 4, make@1, look@1, finish, ask@1
+        a: commit@1, ask@1"
 
-/// A session has tried to make IDs on a standby with a number of its own, whose clock is behind. It must notice the promotion.
-#[test]
-fn a_session_from_before_the_promotion_notices_it() {
-    let micro = Event::Make { proc: 1, kind: MICROSECOND, count: 1, waits: false, stop: None };
-    let follow = Event::Follow { source: A, node: SECOND_NODE, keeps_file: false };
-    goes_well([
-        on(A, [make(0)]),
-        on(B, [follow, Event::Step { by: -SECOND }, micro]),
-        on(A, [ASK]),
-        on(B, [REPLAY, Event::Promote, micro]),
-    ]);
-}
+    /// A prepared transaction is committed after a crash, or by a new primary.
+    fn a_prepared_transaction_holds_watermarks_after_a_crash_and_a_failover() "{
+        a: pass 4, begin, make, prepare, crash, start, wait, ask@1, finish, ask@1
+        |
+        b: follow a
+        a: pass 4, begin, make, prepare
+        b: replay
+        a: crash
+        b: promote, wait, ask@1, finish, ask@1
+        }"
 
-/// After a crash, a snapshot sees a prepared transaction as running. The transaction ends before any session has learned of it.
-#[test]
-fn a_snapshot_from_before_a_prepared_transaction_was_learned_of_waits_for_it() {
-    let finish = Event::Finish { proc: 0, which: 0, commits: true, stop: None };
-    goes_well([
-        on(A, [PASS, Event::Begin { proc: 0 }, make(0), Event::Prepare { proc: 0, stop: None }, CRASH, START]),
-        on(A, [PASS, make(1), Event::Look { proc: 1 }, finish, ASK]),
-        on(A, [Event::End { proc: 1, commits: true, stop: None }, ASK]),
-    ]);
-}
+    /// The file is lost twice. A watermark is asked for before time is granted, in a database whose page alone knows an earlier
+    /// watermark.
+    fn a_file_written_before_the_page_was_read_does_not_hide_its_watermark() "
+        a: lose, ask@1, lose, ask@1, stop, connect@1 1
+        a: start, make@1, ask"
 
-/// A prepared transaction is committed after a crash, or by a new primary.
-#[test]
-fn a_prepared_transaction_holds_watermarks_after_a_crash_and_a_failover() {
-    let prepare = [PASS, Event::Begin { proc: 0 }, make(0), Event::Prepare { proc: 0, stop: None }];
-    let finish = Event::Finish { proc: 0, which: 0, commits: true, stop: None };
-    goes_well([on(A, prepare), on(A, [CRASH, START, wait(0), ASK, finish, ASK])]);
-    goes_well([
-        on(B, [follow(FIRST)]),
-        on(A, prepare),
-        on(B, [REPLAY]),
-        on(A, [CRASH]),
-        on(B, [Event::Promote, wait(0), ASK, finish, ASK]),
-    ]);
-}
+    /// Of two transactions that commit, the one with the later transaction ID is in the WAL first. It is not visible yet when a
+    /// snapshot that sees the other one as ended asks for a watermark.
+    fn a_snapshot_between_two_commits_loses_no_row() "
+        a: pass 4, publish@1
+        b: follow a
+        a: begin@1, micro@1, begin, micro, commit!
+        b: replay, look
+        a: commit@1, publish@1, go
+        b: replay, ask"
 
-/// The file is lost twice. A watermark is asked for before time is granted, in a database whose page alone knows an earlier watermark.
-#[test]
-fn a_file_written_before_the_page_was_read_does_not_hide_its_watermark() {
-    let lose = Event::LoseFile { ending: Ending::InOrder };
-    let stop = Event::Stop { ending: Ending::InOrder };
-    let other = Event::Connect { proc: 1, database: 1 };
-    goes_well([
-        on(A, [lose, ASK, lose, ASK, stop, other]),
-        on(A, [START, make(1), Event::Ask { proc: 0, stop: None }]),
-    ]);
-}
+    /// A snapshot of the standby sees the last transaction as ended, and an earlier one as prepared.
+    fn a_snapshot_that_is_older_than_a_published_watermark_loses_no_row() "
+        a: pass 4, begin, micro, prepare, micro, publish@1
+        b: follow a
+        a: micro
+        b: replay, look
+        a: finish, publish@1
+        b: replay, ask"
 
-const LOOK: Event = Event::Look { proc: 0 };
-const PUBLISH: Event = Event::Publish { proc: 1, stop: None };
+    /// The primary's clock was ahead when a watermark was published, and is corrected and accepted, perhaps in another database.
+    fn a_published_watermark_that_is_recalled_is_not_returned() "
+        a: pass 4, make, step {1|60}, publish@1, right
+        a: connect {0|1}, accept, connect 0, wait, publish@1
+        b: follow a, look, ask
+        a: micro, wait, micro
+        b: replay"
 
-fn micro(proc: usize) -> Event {
-    Event::Make { proc, kind: MICROSECOND, count: 1, waits: false, stop: None }
-}
+    /// A copy of the file has a watermark that was recalled since.
+    fn a_watermark_in_an_older_file_stays_recalled() "
+        a: step 30, ask@1, save, right, accept@1, restore"
 
-fn end(proc: usize, stop: Option<u16>) -> Event {
-    Event::End { proc, commits: true, stop }
+    /// The clock is accepted while a session publishes a watermark.
+    fn a_watermark_that_is_recalled_while_it_is_published_is_not_returned() "
+        a: pass 4, make, make@1, step 60
+        a: publish@1!, right, accept, go@1, wait
+        b: follow a, look, ask
+        a: micro, wait, micro
+        b: replay"
+
+    /// The clock is accepted while a session asks for a watermark.
+    fn a_watermark_of_an_earlier_generation_is_not_returned() "
+        a: make, step 60, make, ask@1!
+        a: right, accept, go@1, wait"
+
+    /// The clock is accepted while a session covers an ID or makes one, and a watermark is asked for before the session publishes its
+    /// bound. The clock is set back after that.
+    fn a_bound_that_is_published_after_an_acceptance_hides_no_watermark() "
+        a: make, step 60, make@1, right
+        a: {cover! 0|micro!}, accept@1, pass 1, ask@1
+        a: step -0.5, go"
+
+    /// A server without a file, whose page has nothing, has begun its ledger, and its clock is set back before a session asks. No
+    /// time is granted. After a crash, the clock is set back again.
+    fn a_watermark_for_which_no_time_is_granted_lies_in_reserved_time() "
+        a: lose, ask!, step -2h, go
+        a: crash, step -1h, start, micro, pass 4, micro"
+
+    /// An old primary's clock is accepted. Later it starts from the new primary's data with its own file. The new primary's watermarks
+    /// do not bind it.
+    fn a_server_that_accepted_its_clock_more_often_ignores_watermarks_of_another_one() "
+        b: follow a 1/2, promote
+        a: ask, step -7, accept
+        b: ask, make
+        a: follow b 0/2 keeping, promote, wait"
+
+    /// The clock is accepted, the file is restored from before, and a watermark is asked for. The earlier watermark is back, and binds.
+    fn a_watermark_in_a_restored_file_binds_again() "
+        a: step 1000us, ask@1, step -3.5, save
+        a: accept@1, restore, ask@1, restart"
+
+    /// In one database, a new primary announces the watermark of the old one, whose clock was ahead. In another it learns of the recall.
+    fn a_new_primary_that_learns_of_a_recall_keeps_what_it_has_announced() "
+        a: step 60, ask
+        b: follow a 1/2
+        a: right, accept, crash
+        b: replay, connect@1 1, promote, ask@1, make, wait@1"
+
+    /// A clock was ahead, and is accepted in one database. After the loss of the file, the server announces in the other database a
+    /// watermark from before, and learns of the acceptance only after a restart.
+    fn a_restarted_server_that_learns_of_a_recall_keeps_what_it_has_announced() "
+        a: ask@1, connect 1, step 7, make, right
+        a: accept@1, lose, ask, restart"
+
+    /// The clock of an old primary was ahead. In the first database of the new one there is no page, so only the file tells that
+    /// watermarks bind it there, and the page of the other database does not stop IDs that it has begun to make.
+    fn watermarks_that_only_the_file_knows_bind_a_new_primary() "
+        a: step 15
+        b: follow a
+        a: publish@1
+        b: replay, promote, make, drop 0, restart 1/2
+        a: follow b 0/1"
 }
 
 /// A standby has rows that no consumer has read yet. Its snapshot is from before a watermark was published, or from after that.
 #[test]
 fn a_standby_returns_what_was_published() {
-    let read = [LOOK, Event::Ask { proc: 0, stop: None }, end(0, None)];
-    let world = goes_well([
-        on(A, [PASS, PUBLISH, micro(0)]),
-        on(B, [follow(FIRST)]),
-        on(B, read),
-        on(A, [Event::Begin { proc: 0 }, micro(0), micro(1), PUBLISH]),
-        on(B, [REPLAY]),
-        on(B, read),
-    ]);
-    let [first, second] = &world.machines[B].replayed[..] else { panic!("each reader is told one") };
+    let story = "
+        a: pass 4, publish@1, micro
+        b: follow a, look, ask, commit
+        a: begin, micro, micro@1, publish@1
+        b: replay, look, ask, commit";
+    let [first, second] = &go_well(story)[0].machines[B].replayed[..] else { panic!("each reader is told one") };
     assert!(first.instant < second.instant, "however long a transaction is open");
-}
-
-/// Of two transactions that commit, the one with the later transaction ID is in the WAL first. It is not visible yet when a
-/// snapshot that sees the other one as ended asks for a watermark.
-#[test]
-fn a_snapshot_between_two_commits_loses_no_row() {
-    at_each_point(|stop| {
-        goes_well([
-            on(A, [PASS, PUBLISH]),
-            on(B, [follow(FIRST)]),
-            on(A, [Event::Begin { proc: 1 }, micro(1), Event::Begin { proc: 0 }, micro(0), end(0, Some(stop))]),
-            on(B, [REPLAY, LOOK]),
-            on(A, [end(1, None), PUBLISH, Event::GoOn { proc: 0, stop: None }]),
-            on(B, [REPLAY, Event::Ask { proc: 0, stop: None }]),
-        ])
-        .stops
-    });
-}
-
-/// A snapshot of the standby sees the last transaction as ended, and an earlier one as prepared.
-#[test]
-fn a_snapshot_that_is_older_than_a_published_watermark_loses_no_row() {
-    let finish = Event::Finish { proc: 0, which: 0, commits: true, stop: None };
-    goes_well([
-        on(A, [PASS, Event::Begin { proc: 0 }, micro(0), Event::Prepare { proc: 0, stop: None }, micro(0), PUBLISH]),
-        on(B, [follow(FIRST)]),
-        on(A, [micro(0)]),
-        on(B, [REPLAY, LOOK]),
-        on(A, [finish, PUBLISH]),
-        on(B, [REPLAY, Event::Ask { proc: 0, stop: None }]),
-    ]);
-}
-
-/// The primary's clock was ahead when a watermark was published, and is corrected and accepted, perhaps in another database.
-#[test]
-fn a_published_watermark_that_is_recalled_is_not_returned() {
-    for database in [0, 1] {
-        for ahead in [SECOND, 60 * SECOND] {
-            goes_well([
-                on(A, [PASS, make(0), Event::Step { by: ahead }, PUBLISH, Event::SetRight]),
-                on(A, [Event::Connect { proc: 0, database }, Event::Accept { proc: 0, stop: None }]),
-                on(A, [Event::Connect { proc: 0, database: 0 }, wait(0), PUBLISH]),
-                on(B, [follow(FIRST), LOOK, Event::Ask { proc: 0, stop: None }]),
-                on(A, [micro(0), wait(0), micro(0)]),
-                on(B, [REPLAY]),
-            ]);
-        }
-    }
-}
-
-/// A copy of the file has a watermark that was recalled since.
-#[test]
-fn a_watermark_in_an_older_file_stays_recalled() {
-    goes_well([on(
-        A,
-        [
-            Event::Step { by: 30 * SECOND },
-            ASK,
-            Event::SaveFile,
-            Event::SetRight,
-            Event::Accept { proc: 1, stop: None },
-            Event::RestoreFile,
-        ],
-    )]);
-}
-
-/// The clock is accepted while a session publishes a watermark.
-#[test]
-fn a_watermark_that_is_recalled_while_it_is_published_is_not_returned() {
-    at_each_point(|stop| {
-        goes_well([
-            on(A, [PASS, make(0), make(1), Event::Step { by: 60 * SECOND }]),
-            on(A, [Event::Publish { proc: 1, stop: Some(stop) }, Event::SetRight]),
-            on(A, [Event::Accept { proc: 0, stop: None }, Event::GoOn { proc: 1, stop: None }, wait(0)]),
-            on(B, [follow(FIRST), LOOK, Event::Ask { proc: 0, stop: None }]),
-            on(A, [micro(0), wait(0), micro(0)]),
-            on(B, [REPLAY]),
-        ])
-        .stops
-    });
-}
-
-/// The clock is accepted while a session asks for a watermark.
-#[test]
-fn a_watermark_of_an_earlier_generation_is_not_returned() {
-    at_each_point(|stop| {
-        goes_well([
-            on(A, [make(0), Event::Step { by: 60 * SECOND }, make(0), Event::Ask { proc: 1, stop: Some(stop) }]),
-            on(
-                A,
-                [Event::SetRight, Event::Accept { proc: 0, stop: None }, Event::GoOn { proc: 1, stop: None }, wait(0)],
-            ),
-        ])
-        .stops
-    });
-}
-
-/// The clock is accepted while a session covers an ID or makes one, and a watermark is asked for before the session publishes its
-/// bound. The clock is set back after that.
-#[test]
-fn a_bound_that_is_published_after_an_acceptance_hides_no_watermark() {
-    let stopped = |stop| {
-        [
-            Event::Cover { proc: 0, ago: 0, stop: Some(stop) },
-            Event::Make { proc: 0, kind: MICROSECOND, count: 1, waits: false, stop: Some(stop) },
-        ]
-    };
-    for which in 0..2 {
-        at_each_point(|stop| {
-            goes_well([
-                on(A, [make(0), Event::Step { by: 60 * SECOND }, make(1), Event::SetRight]),
-                on(A, [stopped(stop)[which], Event::Accept { proc: 1, stop: None }, Event::Pass { by: SECOND }, ASK]),
-                on(A, [Event::Step { by: -SECOND / 2 }, Event::GoOn { proc: 0, stop: None }]),
-            ])
-            .stops
-        });
-    }
 }
 
 /// IDs lead the clock by more than flake.max_lead, so the clock is accepted sooner or later. Rows then come above the clock.
 #[test]
 fn a_watermark_for_which_no_time_is_granted_is_not_above_the_clock() {
-    let ahead = [make(0), Event::Step { by: 3 * HOUR }, make(0), Event::SetRight, make(0)];
-    let world = goes_well([on(A, ahead), on(A, [Event::Pass { by: 10 * SECOND }, ASK])]);
+    let world = &go_well("a: make, step 3h, make, right, make, pass 10, ask@1")[0];
     let before = |watermark: &&Watermark| watermark.acceptances == 0;
     let highest = world.machines[A].watermarks.iter().filter(before).map(|watermark| watermark.instant).max();
     assert!(highest.is_some_and(|highest| (MORNING..MORNING + HOUR).contains(&highest)), "{highest:?}");
-}
-
-/// A server without a file, whose page has nothing, has begun its ledger, and its clock is set back before a session asks. No
-/// time is granted. After a crash, the clock is set back again.
-#[test]
-fn a_watermark_for_which_no_time_is_granted_lies_in_reserved_time() {
-    let back = |by: i64| Event::Step { by: -by };
-    at_each_point(|stop| {
-        let ask = Event::Ask { proc: 0, stop: Some(stop) };
-        goes_well([
-            on(
-                A,
-                [Event::LoseFile { ending: Ending::InOrder }, ask, back(2 * HOUR), Event::GoOn { proc: 0, stop: None }],
-            ),
-            on(A, [CRASH, back(HOUR), START, micro(0), PASS, micro(0)]),
-        ])
-        .stops
-    });
-}
-
-/// An old primary's clock is accepted. Later it starts from the new primary's data with its own file. The new primary's watermarks do
-/// not bind it.
-#[test]
-fn a_server_that_accepted_its_clock_more_often_ignores_watermarks_of_another_one() {
-    let ask = Event::Ask { proc: 0, stop: None };
-    goes_well([
-        on(B, [follow(SECOND_NODE), Event::Promote]),
-        on(A, [ask, Event::Step { by: -7 * SECOND }, Event::Accept { proc: 0, stop: None }]),
-        on(B, [ask, make(0)]),
-        on(A, [Event::Follow { source: B, node: FIRST, keeps_file: true }, Event::Promote, wait(0)]),
-    ]);
-}
-
-/// The clock is accepted, the file is restored from before, and a watermark is asked for. The earlier watermark is back, and binds.
-#[test]
-fn a_watermark_in_a_restored_file_binds_again() {
-    let ask = Event::Ask { proc: 1, stop: None };
-    goes_well([
-        on(A, [Event::Step { by: 1000 }, ask, Event::Step { by: -7 * SECOND / 2 }, Event::SaveFile]),
-        on(A, [Event::Accept { proc: 1, stop: None }, Event::RestoreFile, ask, RESTART]),
-    ]);
-}
-
-/// In one database, a new primary announces the watermark of the old one, whose clock was ahead. In another it learns of the recall.
-#[test]
-fn a_new_primary_that_learns_of_a_recall_keeps_what_it_has_announced() {
-    let ask = |proc| Event::Ask { proc, stop: None };
-    goes_well([
-        on(A, [Event::Step { by: 60 * SECOND }, ask(0)]),
-        on(B, [follow(SECOND_NODE)]),
-        on(A, [Event::SetRight, Event::Accept { proc: 0, stop: None }, CRASH]),
-        on(B, [REPLAY, Event::Connect { proc: 1, database: 1 }, Event::Promote, ask(1), make(0), wait(1)]),
-    ]);
-}
-
-/// A clock was ahead, and is accepted in one database. After the loss of the file, the server announces in the other database a
-/// watermark from before, and learns of the acceptance only after a restart.
-#[test]
-fn a_restarted_server_that_learns_of_a_recall_keeps_what_it_has_announced() {
-    let ask = |proc| Event::Ask { proc, stop: None };
-    let other = Event::Connect { proc: 0, database: 1 };
-    goes_well([
-        on(A, [ask(1), other, Event::Step { by: 7 * SECOND }, make(0), Event::SetRight]),
-        on(A, [Event::Accept { proc: 1, stop: None }, Event::LoseFile { ending: Ending::InOrder }, ask(0), RESTART]),
-    ]);
-}
-
-/// The clock of an old primary was ahead. In the first database of the new one there is no page, so only the file tells that
-/// watermarks bind it there, and the page of the other database does not stop IDs that it has begun to make.
-#[test]
-fn watermarks_that_only_the_file_knows_bind_a_new_primary() {
-    let last = Event::Restart { node: SECOND_NODE };
-    goes_well([
-        on(A, [Event::Step { by: 15 * SECOND }]),
-        on(B, [follow(FIRST)]),
-        on(A, [Event::Publish { proc: 1, stop: None }]),
-        on(B, [REPLAY, Event::Promote, make(0), Event::Drop { database: 0 }, last]),
-        on(A, [Event::Follow { source: B, node: (0, 1), keeps_file: false }]),
-    ]);
 }

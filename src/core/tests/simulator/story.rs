@@ -13,133 +13,83 @@ pub struct Story {
     pub any_time: u64,
 }
 
-/// An event of a server, or of its session in a proc, which may stop at one of its points.
+/// An event of a server.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Event {
-    Make {
-        proc: usize,
-        kind: usize,
-        count: usize,
-        waits: bool,
-        stop: Option<u16>,
-    },
-    MakeOfMany {
-        proc: usize,
-    },
-    GoOn {
-        proc: usize,
-        stop: Option<u16>,
-    },
-    Connect {
-        proc: usize,
-        database: usize,
-    },
-    Exit {
-        proc: usize,
-        stop: Option<u16>,
-    },
-    Kill {
-        proc: usize,
-    },
-    Begin {
-        proc: usize,
-    },
-    End {
-        proc: usize,
-        commits: bool,
-        stop: Option<u16>,
-    },
-    Write {
-        proc: usize,
-    },
-    Look {
-        proc: usize,
-    },
-    Prepare {
-        proc: usize,
-        stop: Option<u16>,
-    },
-    Finish {
-        proc: usize,
-        which: usize,
-        commits: bool,
-        stop: Option<u16>,
-    },
-    Cover {
-        proc: usize,
-        ago: i64,
-        stop: Option<u16>,
-    },
-    Churn {
-        proc: usize,
-        count: usize,
-    },
-    Recreate {
-        proc: usize,
-        stop: Option<u16>,
-    },
-    Drop {
-        database: usize,
-    },
-    Accept {
-        proc: usize,
-        stop: Option<u16>,
-    },
-    StartAbove {
-        proc: usize,
-        ahead: i64,
-        stop: Option<u16>,
-    },
-    Ask {
-        proc: usize,
-        stop: Option<u16>,
-    },
-    Publish {
-        proc: usize,
-        stop: Option<u16>,
-    },
-    Pass {
-        by: i64,
-    },
-    Step {
-        by: i64,
-    },
+    /// An act of the session in a proc, which may stop at one of its points.
+    Session(usize, Act, Option<u16>),
+    Pass(i64),
+    Step(i64),
     SetRight,
     ToUsed {
         which: usize,
         by: i64,
         waits: bool,
     },
-    Stop {
-        ending: Ending,
-    },
+    Stop(Ending),
     Start,
-    Restart {
-        node: (u32, u32),
-    },
+    /// Under this number.
+    Restart((u32, u32)),
     DiskFails(bool),
     SaveFile,
     RestoreFile,
-    LoseFile {
-        ending: Ending,
-    },
+    LoseFile(Ending),
     Upgrade,
-    NewDatabase {
-        database: usize,
-    },
-    Replay {
-        most: usize,
-    },
+    NewDatabase(usize),
+    Drop(usize),
+    /// At most so many records.
+    Replay(usize),
     /// The next promotion leaves out so many numbers of timelines.
-    LeaveOut {
-        numbers: u32,
-    },
+    LeaveOut(u32),
     Promote,
     Follow {
         source: usize,
         node: (u32, u32),
         keeps_file: bool,
     },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Act {
+    Make(Making),
+    MakeOfMany,
+    GoOn,
+    Connect(usize),
+    Exit,
+    Kill,
+    Begin,
+    /// It commits, or rolls back.
+    End(bool),
+    Write,
+    Look,
+    Prepare,
+    Finish {
+        which: usize,
+        commits: bool,
+    },
+    /// An ID that was made so long ago.
+    Cover(i64),
+    Churn(usize),
+    Recreate,
+    Accept,
+    /// So far ahead of the clock.
+    StartAbove(i64),
+    Ask,
+    Publish,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Making {
+    pub kind: usize,
+    pub count: usize,
+    pub waits: bool,
+}
+
+impl Act {
+    /// An act of a session that does not stop.
+    pub fn by(self, proc: usize) -> Event {
+        Event::Session(proc, self, None)
+    }
 }
 
 /// Which sessions must have finished before an event.
@@ -152,31 +102,11 @@ pub enum Needs {
 impl Event {
     pub fn needs(&self) -> Needs {
         match *self {
-            Self::Make { proc, .. }
-            | Self::MakeOfMany { proc }
-            | Self::GoOn { proc, .. }
-            | Self::Connect { proc, .. }
-            | Self::Exit { proc, .. }
-            | Self::Kill { proc }
-            | Self::Begin { proc }
-            | Self::End { proc, .. }
-            | Self::Write { proc }
-            | Self::Look { proc }
-            | Self::Prepare { proc, .. }
-            | Self::Finish { proc, .. }
-            | Self::Cover { proc, .. }
-            | Self::Churn { proc, .. }
-            | Self::Recreate { proc, .. }
-            | Self::Accept { proc, .. }
-            | Self::StartAbove { proc, .. }
-            | Self::Ask { proc, .. }
-            | Self::Publish { proc, .. } => Needs::Session(proc),
-            Self::Restart { .. }
-            | Self::Stop { ending: Ending::InOrder }
-            | Self::NewDatabase { .. }
-            | Self::Drop { .. }
-            | Self::Upgrade => Needs::AllSessions,
-            Self::LoseFile { ending: Ending::InOrder } | Self::RestoreFile => Needs::AllSessions,
+            Self::Session(proc, ..) => Needs::Session(proc),
+            Self::Restart(_) | Self::NewDatabase(_) | Self::Drop(_) | Self::Upgrade | Self::RestoreFile => {
+                Needs::AllSessions
+            }
+            Self::Stop(Ending::InOrder) | Self::LoseFile(Ending::InOrder) => Needs::AllSessions,
             _ => Needs::Nothing,
         }
     }
@@ -192,50 +122,57 @@ pub fn seconds(micros: i64) -> String {
 }
 
 impl Play {
-    /// Lets an event happen.
-    pub fn event(self: &Arc<Self>, at: usize, event: Event) {
-        match event {
-            Event::Make { proc, kind, count, waits, stop } => drop(self.make((at, proc), (kind, count), waits, stop)),
-            Event::MakeOfMany { proc } => {
+    /// Lets a session act.
+    fn session_acts(self: &Arc<Self>, at: usize, proc: usize, act: Act, stop: Option<u16>) {
+        match act {
+            Act::Make(Making { kind, count, waits }) => {
+                self.make((at, proc), (kind, count), waits, stop);
+            }
+            Act::MakeOfMany => {
                 for kind in 0..KINDS {
                     self.make((at, proc), (kind, 1), false, None);
                 }
             }
-            Event::GoOn { .. } => {}
-            Event::Connect { proc, database } => {
+            Act::GoOn => {}
+            Act::Connect(database) => {
                 self.exit(at, proc, None);
                 self.world().machines[at].database[proc] = database;
             }
-            Event::Exit { proc, stop } => self.exit(at, proc, stop),
             // An idle session that is killed exits as usual.
-            Event::Kill { proc } => self.exit(at, proc, None),
-            Event::Begin { proc } => self.begin_transaction(at, proc),
-            Event::End { proc, commits, stop } => self.commit_or_roll_back(at, proc, commits, stop),
-            Event::Write { proc } => self.write(at, proc),
-            Event::Look { proc } => self.look(at, proc),
-            Event::Prepare { proc, stop } => self.prepare(at, proc, stop),
-            Event::Finish { proc, which, commits, stop } => self.finish(at, proc, which, commits, stop),
-            Event::Cover { proc, ago, stop } => self.cover(at, proc, ago, stop),
-            Event::Churn { proc, count } => self.churn(at, proc, count),
-            Event::Recreate { proc, stop } => self.recreate(at, proc, stop),
-            Event::Drop { database } => self.drop_extension(at, database),
-            Event::Accept { proc, stop } => self.accept(at, proc, stop),
-            Event::StartAbove { proc, ahead, stop } => self.start_above(at, proc, ahead, stop),
-            Event::Ask { proc, stop } => drop(self.ask(at, proc, stop)),
-            Event::Publish { proc, stop } => self.publish(at, proc, stop),
-            Event::Pass { by } => {
+            Act::Exit | Act::Kill => self.exit(at, proc, stop),
+            Act::Begin => self.begin_transaction(at, proc),
+            Act::End(commits) => self.commit_or_roll_back(at, proc, commits, stop),
+            Act::Write => self.write(at, proc),
+            Act::Look => self.look(at, proc),
+            Act::Prepare => self.prepare(at, proc, stop),
+            Act::Finish { which, commits } => self.finish(at, proc, which, commits, stop),
+            Act::Cover(ago) => self.cover(at, proc, ago, stop),
+            Act::Churn(count) => self.churn(at, proc, count),
+            Act::Recreate => self.recreate(at, proc, stop),
+            Act::Accept => self.accept(at, proc, stop),
+            Act::StartAbove(ahead) => self.start_above(at, proc, ahead, stop),
+            Act::Ask => drop(self.ask(at, proc, stop)),
+            Act::Publish => self.publish(at, proc, stop),
+        }
+    }
+
+    /// Lets an event happen.
+    pub fn event(self: &Arc<Self>, at: usize, event: Event) {
+        match event {
+            Event::Session(proc, act, stop) => self.session_acts(at, proc, act, stop),
+            Event::Pass(by) => {
                 self.pass(by);
                 tell!(self.world(), "{} pass", seconds(by));
             }
-            Event::Step { by } => self.step_clock(at, by, &stepped(by)),
+            Event::Step(by) => self.step_clock(at, by, &stepped(by)),
             Event::SetRight => {
                 let offset = self.world().machines[at].offset();
                 self.step_clock(at, -offset, "is set right");
             }
             Event::ToUsed { which, by, waits } => self.to_used(at, which, by, waits),
-            Event::Stop { ending } => self.stop_server(at, ending),
+            Event::Stop(ending) => self.stop_server(at, ending),
             Event::Start => self.start_server(at),
-            Event::Restart { node } => {
+            Event::Restart(node) => {
                 self.stop_server(at, Ending::InOrder);
                 self.renumber(at, node);
                 self.start_server(at);
@@ -247,11 +184,12 @@ impl Play {
             }
             Event::SaveFile => self.save_file(at),
             Event::RestoreFile => self.restore_file(at),
-            Event::LoseFile { ending } => self.lose_file(at, ending),
+            Event::LoseFile(ending) => self.lose_file(at, ending),
             Event::Upgrade => self.upgrade(at),
-            Event::NewDatabase { database } => self.new_database(at, database),
-            Event::Replay { most } => self.replay(at, most),
-            Event::LeaveOut { numbers } => self.world().machines[at].left_out = numbers,
+            Event::NewDatabase(database) => self.new_database(at, database),
+            Event::Drop(database) => self.drop_extension(at, database),
+            Event::Replay(most) => self.replay(at, most),
+            Event::LeaveOut(numbers) => self.world().machines[at].left_out = numbers,
             Event::Promote => self.promote(at),
             Event::Follow { source, node, keeps_file } => self.follow(at, source, node, keeps_file),
         }

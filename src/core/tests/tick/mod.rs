@@ -3,7 +3,10 @@
 
 use std::cell::{Cell, RefCell};
 
-use flake_core::{Answer, Cursors, Field, Generator, Lanes, Layout, Node, OwnCursors, Part, Reversal, Role, built_in};
+use flake_core::{Answer, Cursors, Generator, Lanes, Layout, Node, OwnCursors, Part, built_in};
+
+#[path = "../made/mod.rs"]
+mod made;
 
 /// The beginning of a millisecond.
 pub const TICK: i64 = 1_700_000_000_001_000;
@@ -109,10 +112,7 @@ pub fn si() -> &'static Layout {
     built_in("si").unwrap()
 }
 
-/// A layout with a timestamp, a worker and a sequence.
-pub fn layout(tick: i64, bits: [u8; 3]) -> Layout {
-    let roles = [Role::Timestamp { reversed: Reversal::Never }, Role::Worker { rank: 0 }, Role::Sequence];
-    let fields = ["timestamp", "worker", "sequence"].into_iter().zip(bits).zip(roles);
-    let fields = fields.map(|((name, bits), role)| Field { name: name.into(), bits, role });
-    Layout::new("made", 0, tick, fields.filter(|field| field.bits > 0).collect()).unwrap()
+/// A layout with a timestamp, a worker and a sequence of so many bits.
+pub fn layout(tick: i64, [time, worker, sequence]: [u8; 3]) -> Layout {
+    made::layout(tick, &format!("t{time} w{worker} s{sequence}"))
 }
