@@ -72,16 +72,6 @@ def test_a_transaction_prepared_and_ended_after_the_snapshot_holds_it(writer, ta
     assert passes(tailer, id)
 
 
-def test_savepoints_of_a_prepared_transaction_hold_it(writer, tailer):
-    writer.execute("BEGIN; SAVEPOINT s")
-    id = one(writer, "SELECT flake_next('twitter')")
-    writer.execute(f"ROLLBACK TO s; INSERT INTO outbox VALUES ({id})")
-    writer.execute("PREPARE TRANSACTION 'savepoints'")
-    assert holds(tailer, id)
-    tailer.execute("COMMIT PREPARED 'savepoints'")
-    assert passes(tailer, id)
-
-
 def test_a_transaction_that_cannot_be_prepared_lets_go(server, writer, tailer):
     ids = [prepare(writer, f"full {number}") for number in range(MOST)]
     writer.execute("BEGIN")
