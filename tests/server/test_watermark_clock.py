@@ -3,7 +3,7 @@
 import pytest
 
 from clients import Made
-from standing_clock import at, fail_over, make, make_in_all, server_at_0
+from standing_clock import at, make, make_in_all, server_at_0
 from waiting import wait_until
 from watermark import OUTBOX, announce, below, goes_on, insert, one, watermark
 
@@ -103,30 +103,6 @@ def test_no_id_is_below_it_after_a_long_time_of_asking_and_a_restart(own_servers
             announced = one(db, "SELECT flake_watermark()::text")
     server.restart(mode="immediate", while_stopped=lambda: server.set_clock(at(20)))
     goes_on(server, announced, 20, 36, 36.9)
-
-
-@pytest.mark.parametrize("number", ["same number", "another number"])
-@pytest.mark.parametrize("behind", [3, pytest.param(3600, marks=pytest.mark.matrix)])
-def test_no_id_is_below_it_after_a_failover(own_servers, number, behind):
-    """The watermark was asked for on the primary, which has made no ID since. The standby's clock is behind."""
-    own = ["flake.node_id=1"] if number == "another number" else []
-    primary = server_at_0(own_servers, "flake.node_count=2")
-    standby = own_servers(*own, standby_of=primary, clock=at(-behind))
-    primary.set_clock(at(60))
-    announced = announce(primary)
-    fail_over(primary, standby)
-    goes_on(standby, announced, -behind, 0, 59, 60)
-
-
-def test_each_database_keeps_its_own_watermark_over_a_failover(own_servers):
-    """Each database has its own watermark in the WAL."""
-    primary = server_at_0(own_servers)
-    primary.sql("CREATE DATABASE other TEMPLATE postgres")
-    standby = own_servers(standby_of=primary, clock=at(-60))
-    primary.set_clock(at(60))
-    announced = announce(primary, "other")
-    fail_over(primary, standby)
-    goes_on(standby, announced, -60, 59, 60, dbname="other")
 
 
 @pytest.mark.parametrize("restarted", [False, True])

@@ -218,24 +218,6 @@ def test_a_snapshot_that_a_slot_exported_gets_a_published_watermark(own_servers)
         assert passes(db, later)
 
 
-@pytest.mark.parametrize("number", [0, 1], ids=["the same number", "its own number"])
-def test_a_promoted_standby_makes_no_id_below_what_it_has_returned(own_servers, number):
-    """The clock of the standby is behind the old primary's."""
-    primary = own_servers("flake.node_count=2", clock=running(10))
-    primary.sql(OUTBOX)
-    standby = own_servers("flake.node_count=2", f"flake.node_id={number}", standby_of=primary, clock=running(6))
-    with primary.connect() as writer:
-        insert(writer)
-        publish(writer)
-    standby.wait_for_replay(primary)
-    returned = standby.value("SELECT flake_min(flake_watermark(), 'twitter')")
-    primary.stop("immediate")
-    standby.promote()
-    assert standby.value("SELECT flake_min(clock_timestamp(), 'twitter') < %s", returned)
-    with standby.connect() as db:
-        assert insert(db) >= returned
-
-
 @pytest.mark.parametrize("ahead", [1, 3600])
 def test_a_watermark_that_was_taken_back_is_not_returned(own_servers, ahead):
     """The clock may be accepted in another database."""
