@@ -9,6 +9,8 @@ import time
 
 # How many seconds to wait for a state.
 LONG = 60
+# A session that waits for a lock.
+LOCKED = "SELECT FROM pg_stat_activity WHERE pid = %s AND wait_event_type = 'Lock'"
 
 
 def wait_until(condition, limit=LONG):
@@ -47,6 +49,29 @@ class Background:
             thread.join()
         if self.failures:
             raise self.failures[0]
+
+
+class Waiting(threading.Thread):
+    """A session that acts in a thread, and waits for a lock once this object exists. `end` returns what the act returns, or
+    raises its error."""
+
+    def __init__(self, server, db, act):
+        super().__init__()
+        self.db, self.act, self.result, self.error = db, act, None, None
+        self.start()
+        wait_until(lambda: not self.is_alive() or server.sql(LOCKED, db.info.backend_pid))
+
+    def run(self):
+        try:
+            self.result = self.act(self.db)
+        except Exception as error:  # noqa: BLE001 - raised at the end
+            self.error = error
+
+    def end(self):
+        self.join()
+        if self.error:
+            raise self.error
+        return self.result
 
 
 def is_busy(server, db, wait_event_type="%"):

@@ -7,22 +7,13 @@ import threading
 import psycopg
 import pytest
 
-import adopting
-from adopting import IS_ID, LARGE, ORDERS, adopt, is_closed, one, state
+from adopting import IS_ID, LARGE, ORDERS, adopt, db, is_closed, one, server, state
 from waiting import wait_until
+
+__all__ = ["db", "server"]
 
 DEFAULT = "SELECT pg_get_expr(adbin, adrelid) FROM pg_attrdef WHERE adrelid = %s::regclass"
 IDENTITY_OF = "SELECT attidentity FROM pg_attribute WHERE attrelid = 'orders'::regclass AND attname = 'id'"
-
-
-@pytest.fixture(scope="module")
-def server(servers):
-    return adopting.make(servers())
-
-
-@pytest.fixture
-def db(server):
-    yield from adopting.in_database(server)
 
 
 # Adopting, and back.

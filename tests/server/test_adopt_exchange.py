@@ -4,19 +4,10 @@ import concurrent.futures
 
 import pytest
 
-import adopting
-from adopting import ORDERS, adopt, is_closed, one, state
+from adopting import ORDERS, adopt, db, is_closed, one, server, state
 from waiting import wait_until
 
-
-@pytest.fixture(scope="module")
-def server(servers):
-    return adopting.make(servers())
-
-
-@pytest.fixture
-def db(server):
-    yield from adopting.in_database(server)
+__all__ = ["db", "server"]
 
 
 # Privileges.

@@ -6,21 +6,12 @@ import re
 import psycopg
 import pytest
 
-import adopting
-from adopting import IS_ID, LARGE, ORDERS, PATH, adopt, code, is_closed, one, state
+from adopting import IS_ID, LARGE, ORDERS, PATH, adopt, code, db, is_closed, one, server, state
 from waiting import wait_until
 
+__all__ = ["db", "server"]
+
 CALLS = """SELECT funcname, sum(calls)::int FROM pg_stat_xact_user_functions WHERE funcname ~ '^nextval' GROUP BY 1"""
-
-
-@pytest.fixture(scope="module")
-def server(servers):
-    return adopting.make(servers())
-
-
-@pytest.fixture
-def db(server):
-    yield from adopting.in_database(server)
 
 
 @pytest.fixture

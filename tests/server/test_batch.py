@@ -3,7 +3,6 @@
 import psycopg
 import pytest
 
-from conftest import SECONDS
 from memory import peak_memory
 from waiting import cancelled_once, is_busy, wait_until, waits_in_ticks
 
@@ -23,19 +22,6 @@ def test_a_large_batch_takes_no_more_memory(server, query):
         before = peak_memory(db)
         assert db.execute(query.format(f"flake_batch('twitter', {10 * MILLION})")).fetchone() == (10 * MILLION, 0)
         assert peak_memory(db) - before < 8, "ten million IDs take 80 MB"
-
-
-def test_batches_of_many_sessions_never_share_an_id(server):
-    server.sql("CREATE UNLOGGED TABLE batched (id bigint PRIMARY KEY)")
-    script = """
-        INSERT INTO batched SELECT flake_batch('twitter', 500);
-        INSERT INTO batched SELECT flake_next('twitter') FROM generate_series(1, 50);
-        INSERT INTO batched SELECT id FROM flake_batch('twitter', 450) id;
-    """
-    lasting, reconnecting = 15 * SECONDS, 8 * SECONDS
-    server.pgbench(script, "-c", 16, "-j", 2, "-t", lasting)
-    server.pgbench(script, "-C", "-c", 16, "-j", 2, "-t", reconnecting)
-    assert server.value("SELECT count(*) FROM batched") == 16_000 * (lasting + reconnecting)
 
 
 def test_a_batch_keeps_its_layout(server):

@@ -8,19 +8,11 @@ import psycopg
 import pytest
 
 import adopting
-from adopting import adopt, one, state
+from adopting import adopt, db, one, server, state
+
+__all__ = ["db", "server"]
 
 KEYS = 200_000
-
-
-@pytest.fixture(scope="module")
-def server(servers):
-    return adopting.make(servers())
-
-
-@pytest.fixture
-def db(server):
-    yield from adopting.in_database(server)
 
 
 def layouts(db, increment):

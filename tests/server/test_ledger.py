@@ -194,20 +194,6 @@ def test_the_extension_can_be_created_beside_another_version_of_the_library(serv
             made.make(db, 10)
 
 
-def test_all_layouts_and_many_partitions_in_one_proc_make_no_id_twice(server):
-    names = [name for name, in server.sql(GENERATING)]
-    assert len(names) > 8
-    calls = [f"flake_next('{name}')::text" for name in names] + [f"sno_next(0, {n})::text" for n in range(20)]
-    made = {call: [] for call in calls}
-    for _ in range(12):
-        with server.connect() as db:
-            for row in db.execute(f"SELECT {', '.join(calls)} FROM generate_series(1, 5)"):
-                for call, id in zip(calls, row, strict=True):
-                    made[call].append(id)
-    for call, ids in made.items():
-        assert len(set(ids)) == 60, call
-
-
 def test_a_session_keeps_one_generator_for_each_layout_and_partition(server):
     """Only a few are at hand without a lookup. A session that did not find the others would make them again and again."""
     names = [name for name, in server.sql(GENERATING)]
@@ -217,24 +203,6 @@ def test_a_session_keeps_one_generator_for_each_layout_and_partition(server):
         before = peak_memory(db)
         db.execute(f"SELECT count(*) FROM (SELECT {calls} FROM generate_series(1, 4000) OFFSET 0) s")
         assert peak_memory(db) - before < 5
-
-
-def test_a_thousand_connections_make_ids_or_get_an_error_at_once(servers):
-    """Every layout makes IDs, or its first call says that the configuration leaves none."""
-    server = servers("max_connections=1000", "flake.node_count=128", "flake.node_id=127")
-    answers = {}
-    with server.connect() as db:
-        for name, in db.execute(GENERATING).fetchall():
-            try:
-                ids = {id for id, in db.execute("SELECT flake_next(%s) FROM generate_series(1, 20)", (name,))}
-                answers[name] = len(ids)
-            except psycopg.Error as error:
-                answers[name] = error.sqlstate
-        assert len({id for id, in db.execute("SELECT sno_next() FROM generate_series(1, 20)")}) == 20
-        assert len({id for id, in db.execute("SELECT sno_next(0, 1) FROM generate_series(1, 20)")}) == 20
-    assert answers["twitter"] == answers["tsid"] == 20
-    assert set(answers.values()) == {20, "22023"}
-    assert answers["si"] == "22023", "32 workers for 128 nodes"
 
 
 def test_flake_stat_shows_the_ledger_to_those_who_monitor(servers):

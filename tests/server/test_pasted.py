@@ -2,6 +2,7 @@
 
 import concurrent.futures
 import contextlib
+import random
 import re
 import subprocess
 
@@ -11,8 +12,9 @@ import pytest
 import pages
 from conftest import LAYOUTS, LIKE, ROOT
 from tailing import SLEEP
+from taking import POSITIONS, TAKE
 from test_recipes import PAGE, recipe, run
-from waiting import wait_until
+from waiting import Background, wait_until
 
 ORDERED = [layout for layout in [*LAYOUTS, *LIKE] if layout not in ("uniqueid", "seata")]
 UNORDERED = ["uniqueid", "seata"]
@@ -78,6 +80,9 @@ def test_recipes_lose_no_row(own_servers, layout):
     server.sql(pasted(outbox, layout))
     (take, taking), (jobs, working), (projection, projecting), (exports, exporting), (covered,) = of.values()
     server.sql(take + jobs + projection + exports)
+    create, transaction, _, lag = recipe("A consumer in two lines")
+    server.sql(re.sub("positions", "places", pasted(create, layout)) + "INSERT INTO places VALUES ('auditor', 'outbox')")
+    take = re.search(r"^SELECT .*;$", transaction, re.M)[0].replace("positions", "places")
     watermark = pasted("flake_min(flake_watermark(), 'twitter')", layout)
 
     def wait_until_complete(table):
@@ -97,6 +102,28 @@ def test_recipes_lose_no_row(own_servers, layout):
         with server.connect() as db:
             return until_complete(process, lambda: run(db, code))
 
+    def by_two_sessions(process, code, crashes):
+        """A session that has rows has the turn until it commits, so the IDs come in the order of its commits."""
+        taken = []
+
+        def step(db):
+            db.execute("BEGIN")
+            ids = [row[0] for row in db.execute(code).fetchall()]
+            if random.random() < crashes:
+                db.execute("ROLLBACK")
+                return [0]
+            taken.extend(ids)
+            db.execute("COMMIT")
+            return ids
+
+        def alone():
+            with server.connect() as db:
+                until_complete(process, lambda: step(db))
+
+        with Background(alone, alone):
+            pass
+        return taken
+
     def export():
         output = server.run("psql", "-X", "-q", input=exporting).stdout
         return [line.split("\t")[0] for line in output.splitlines()]
@@ -114,19 +141,26 @@ def test_recipes_lose_no_row(own_servers, layout):
     exec(pasted(recipe("Several nodes", "python")[0], layout), names)
     read_from_node, read_ids = names["read_from_node"], ["2222222222222222" if layout == "sno" else 0]
     with (
-        concurrent.futures.ThreadPoolExecutor(5) as pool, server.connect() as db, server.connect() as here,
+        concurrent.futures.ThreadPoolExecutor(7) as pool, server.connect() as db, server.connect() as here,
         writers(server) as process,
     ):  # fmt: skip
         taken, worked = (pool.submit(by_session, process, code) for code in (taking, working))
         exported = pool.submit(until_complete, process, export)
         projected = pool.submit(until_complete, process, project)
-        found = [job.result() for job in (taken, worked, exported, projected, pool.submit(until_complete, process, read))]
+        mailed = pool.submit(by_two_sessions, process, take, 0.3)
+        audited = pool.submit(by_two_sessions, process, take.replace("mailer", "auditor"), 0)
+        reading = pool.submit(until_complete, process, read)
+        found = [job.result() for job in (taken, worked, exported, projected, mailed, audited, reading)]
     ids = [id for id, in server.sql("SELECT id FROM outbox ORDER BY id")]
     assert len(ids) == 450
     assert found[0] == ids
     assert sorted(found[1]) == ids
     assert found[2] == [str(id) for id in ids]
-    assert read_ids[1:] == ids
+    assert found[4] == found[5] == read_ids[1:] == ids
+    shown = re.sub("positions", "places", pasted(lag, layout)).strip().rstrip(";")
+    assert server.sql(f"{shown} ORDER BY name") == [("auditor", None), ("mailer", None)]
+    server.sql("UPDATE places SET last = NULL")
+    assert all(behind.total_seconds() > 0 for _, behind in server.sql(shown))
     assert server.sql("SELECT sum(balance) FROM balances") == server.sql("SELECT sum(amount) FROM events")
     # psql has no ID of another server here, so the ID is not too late.
     server.run("psql", "-X", "-q", "-v", "ON_ERROR_STOP=1", input=covered)
@@ -139,7 +173,9 @@ def test_recipes_of_others_raise_an_error(own_servers, layout):
     server.sql(pasted("CREATE TABLE outbox (id bigint PRIMARY KEY DEFAULT flake_next('twitter'), event text)", layout))
     query = pasted("SELECT * FROM outbox WHERE id < flake_min(flake_watermark(), 'twitter')", layout)
     with server.connect() as db:
-        assert pytest.raises(psycopg.Error, db.execute, query).value.sqlstate == "22023"
+        db.execute(POSITIONS + "; INSERT INTO positions VALUES ('mailer', 'outbox'); INSERT INTO outbox DEFAULT VALUES")
+        for refused in query, TAKE:
+            assert pytest.raises(psycopg.Error, db.execute, refused).value.sqlstate == "22023"
 
 
 EVENTS, = re.findall(r"^CREATE TABLE events \(.*?^INSERT INTO events .*?;$", (ROOT / "README.md").read_text(), re.M | re.S)

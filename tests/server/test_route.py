@@ -7,8 +7,10 @@ import psycopg
 import pytest
 
 import adopting
-from adopting import IS_ID, LARGE, ORDERS, PATH, adopt, one, state
+from adopting import IS_ID, LARGE, ORDERS, PATH, adopt, db, one, state
 from waiting import wait_until
+
+__all__ = ["db"]
 
 DEFAULT = "SELECT pg_get_expr(adbin, adrelid) FROM pg_attrdef WHERE adrelid = %s::regclass"
 HAS_PATH = "SELECT count(*) FROM pg_db_role_setting WHERE setdatabase = (SELECT oid FROM pg_database WHERE datname = 'test')"
@@ -21,11 +23,6 @@ def server(servers):
     with server.session(dbname="made") as db:
         db.execute("REVOKE CREATE ON SCHEMA public FROM PUBLIC")
     return server
-
-
-@pytest.fixture
-def db(server):
-    yield from adopting.in_database(server)
 
 
 def route(db, schemas="'public'"):

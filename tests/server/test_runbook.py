@@ -12,7 +12,7 @@ import pytest
 
 import pages
 from conftest import LAYOUTS, ROOT, bindir
-from test_versions import VERSION
+from test_ledger import put_other_version
 from waiting import wait_until
 
 PAGE = ROOT / "docs/how-to/runbook.md"
@@ -235,9 +235,7 @@ def test_node_added(own_servers, laid_out):
 def test_library_updated(own_servers):
     """The shared memory of the server belongs to another version."""
     server = with_orders(own_servers())
-    library = server.compile("version", VERSION)
-    server.sql(f"CREATE FUNCTION set_version(integer) RETURNS integer LANGUAGE c AS '{library}'")
-    server.sql("SELECT set_version(99)")
+    put_other_version(server)
     with follow("The library was updated") as section:
         section.sql(server)
         section.bash(server)

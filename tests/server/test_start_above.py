@@ -34,14 +34,6 @@ def test_the_next_ids_of_all_sessions_are_above(server, ahead):
             assert session.execute("SELECT flake_timestamp(flake_next('base64id'), 'base64id')").fetchone()[0] >= from_when
 
 
-def test_batches_are_above(server):
-    with server.connect() as db:
-        db.execute("SELECT flake_batch('twitter', 10)")
-        id = server.value("SELECT flake_max(clock_timestamp() + interval '0.5 s', 'twitter')")
-        above(server, id)
-        assert db.execute("SELECT min(id) FROM flake_batch('twitter', 10) id").fetchone()[0] > id
-
-
 @pytest.mark.parametrize(("ids", "is_above"), [
     ("flake_batch('twitter', %s)", "%s > flake_max(%s, 'twitter')"),
     ("flake_next('twitter') FROM generate_series(1, %s)", "%s > flake_max(%s, 'twitter')"),

@@ -4,7 +4,8 @@ import psycopg
 import pytest
 
 from standing_clock import at, server_at_0
-from taking import LAST, POSITIONS, TAKE, Waiting, events, prepared, refused, role, wait_until_complete
+from taking import LAST, POSITIONS, TAKE, events, prepared, refused, role, wait_until_complete
+from waiting import Waiting
 
 
 @pytest.fixture
@@ -158,20 +159,6 @@ def test_row_security_of_the_table_is_refused(server, db):
         assert len(events(db, TAKE.replace("100", "4"))) == 4
         db.execute("ALTER ROLE consumer BYPASSRLS")
         assert len(events(consumer)) == 6
-
-
-def test_row_security_that_comes_meanwhile_is_refused(server, db):
-    """The consumer knows the row type. Otherwise it would look the type up under a lock of the table."""
-    with role(server) as consumer:
-        db.execute("GRANT SELECT ON outbox TO consumer; GRANT SELECT, UPDATE ON positions TO consumer")
-        assert len(events(consumer)) == 10
-        db.execute("UPDATE positions SET last = NULL")
-        db.execute("BEGIN; ALTER TABLE outbox ENABLE ROW LEVEL SECURITY; CREATE POLICY few ON outbox USING (event = '3')")
-        waiting = Waiting(server, consumer, events)
-        db.execute("COMMIT")
-        with pytest.raises(psycopg.errors.InsufficientPrivilege, match="row security"):
-            waiting.end()
-        assert db.execute(LAST).fetchone() == (None,)
 
 
 def test_row_security_of_positions_is_obeyed(server, db):

@@ -42,25 +42,6 @@ def test_no_id_is_below_it_after_the_clock_is_set_back(own_servers, ids):
     assert below(server, made, announced) == set()
 
 
-def test_a_transaction_that_holds_it_continues_below_a_later_clock(own_servers):
-    """The transaction holds the watermark while the clock goes back and forth."""
-    server, made = server_at_0(own_servers), Made()
-    server.sql(OUTBOX)
-    with server.connect() as writer, server.connect() as tailer:
-        writer.execute("BEGIN")
-        id = insert(writer)
-        server.set_clock(at(10))
-        assert watermark(tailer) <= id
-        server.set_clock(at(5))
-        make_in_all(server, made)
-        server.set_clock(at(11))
-        later = insert(writer)
-        assert watermark(tailer) <= id < later
-        writer.execute("COMMIT")
-        server.set_clock(at(12))
-        assert watermark(tailer) > later
-
-
 @pytest.mark.parametrize("first", [True, False], ids=["the session's first sno", "another one"])
 def test_a_sno_after_a_step_back_in_a_transaction_holds_it(own_servers, first):
     """Snos have their own lead. The sno lies below all IDs of the transaction, so the transaction holds the watermark at it."""
@@ -80,18 +61,6 @@ def test_a_sno_after_a_step_back_in_a_transaction_holds_it(own_servers, first):
         writer.execute("COMMIT")
         server.set_clock(at(12))
         assert one(tailer, below, id)
-
-
-@pytest.mark.matrix
-@pytest.mark.parametrize("mode, ids", [("fast", "IDs before"), ("immediate", "no IDs before")])
-def test_no_id_is_below_it_after_a_restart_with_the_clock_behind(own_servers, mode, ids):
-    server, made = server_at_0(own_servers), Made()
-    server.set_clock(at(10))
-    if ids == "IDs before":
-        make_in_all(server, made)
-    announced = announce(server)
-    server.restart(mode=mode, while_stopped=lambda: server.set_clock(at(5)))
-    goes_on(server, announced, 5, 9.999, 10)
 
 
 def test_no_id_is_below_it_after_a_long_time_of_asking_and_a_restart(own_servers):

@@ -263,31 +263,6 @@ def test_constant_publishing_hides_no_watermark_from_older_snapshots(own_servers
         assert primary.value("SELECT pg_relation_size('flake_internal.flake_mark')") == 16384
 
 
-class Lag:
-    """The age of the watermarks that a standby returns, and its replay position."""
-
-    QUERY = """SELECT extract(epoch FROM clock_timestamp() - flake_watermark())::float8,
-                      extract(epoch FROM clock_timestamp() - pg_last_xact_replay_timestamp())::float8"""
-
-    def __init__(self, server):
-        self.server, self.of_watermark, self.of_replay = server, [], []
-
-    def sample(self, ends):
-        while not ends.wait(0.02):
-            with contextlib.suppress(psycopg.OperationalError), self.server.connect() as db:
-                while not ends.wait(0.02):
-                    watermark, replay = db.execute(self.QUERY).fetchone()
-                    self.of_watermark.append(watermark)
-                    self.of_replay.append(replay or 0)
-
-    def __str__(self):
-        def told(all):
-            all = sorted(all)
-            return "none" if not all else f"{1000 * all[len(all) // 2]:.0f} ms, 99 % {1000 * all[len(all) * 99 // 100]:.0f} ms"
-
-        return f"watermark {told(self.of_watermark)}; replay {told(self.of_replay)}"
-
-
 class Publisher:
     """Publishes watermarks on whichever server is the primary."""
 
@@ -322,7 +297,7 @@ def tailers_of(standbys):
 
 
 def load(primary, standbys, faults):
-    publisher, lags = Publisher(primary), {name: Lag(server) for name, server in standbys.items()}
+    publisher = Publisher(primary)
 
     def settle(server):
         # No other session writes now. A standby may have much to replay.
@@ -346,16 +321,13 @@ def load(primary, standbys, faults):
         "crash": lambda: primary.restart(mode="immediate"),
     }
     with Background() as background:
-        for run in [publisher.run, *(lag.sample for lag in lags.values())]:
-            background.add(run, background.ends)
-            background.threads[-1].start()
+        background.add(publisher.run, background.ends)
+        background.threads[-1].start()
         tailers = list(tailers_of(standbys))
         found = tailing.run(primary, SECONDS, [steps[fault] for fault in faults], tailers, 0, settle)
     print(f"\n{found.rows} rows, {found.terminated} sessions terminated, {publisher.count} watermarks; {', '.join(faults)}")
     for tailer, seen in found.seen.items():
         print(f"  {tailer.name:28} {seen}")
-    for name, lag in lags.items():
-        print(f"  lag of {name:21} {lag}")
     assert found.rows > tailing.LEAST and publisher.count
     for tailer, seen in found.seen.items():
         assert tailer.naive or seen == tailing.Seen(0, 0, 0, 0, seen.rows), tailer
