@@ -32,15 +32,19 @@ def has_no_memory(db, made):
 
 
 def test_a_session_without_the_segment_gets_an_error(servers):
-    """The error comes before any time is used, and the next call tries again."""
-    server, made = servers("dynamic_shared_memory_type=mmap"), Made()
-    for _ in range(2):
+    """The error comes before any time is used, and the next call tries again. The session makes no IDs and returns no watermark,
+    so no watermark can miss its IDs."""
+    server, made = servers("dynamic_shared_memory_type=mmap", "autovacuum=off"), Made()
+    for first in ["flake_next('twitter')", "flake_watermark()", "flake_cover(flake_min(clock_timestamp()))", "flake_check()"]:
         with server.connect() as db:
             with no_memory(server):
+                pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState, db.execute, f"SELECT {first}")
                 assert has_no_memory(db, made)
                 assert has_no_memory(db, made)
-                pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState, db.execute, "SELECT * FROM flake_check()")
             made.make(db, 10)
+            below = "SELECT flake_timestamp(%s) < flake_watermark()"
+            id, = db.execute("SELECT flake_next('twitter')").fetchone()
+            wait_until(lambda: db.execute(below, (id,)).fetchone()[0])  # noqa: B023
 
 
 def test_the_first_session_without_memory_leaves_the_next_call_to_create_the_segment(servers):

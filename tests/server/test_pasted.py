@@ -65,44 +65,36 @@ def writers(server):
     assert process.returncode == 0
 
 
-@pytest.mark.parametrize("layout", in_matrix([*ORDERED, "sno"]))
-def test_recipes_lose_no_row(own_servers, layout):
-    node, settings = 0, []
-    if layout not in ("si_single", "mastodon"):
-        # Layouts with workers are tried on a node.
-        node, settings = 1, ["flake.node_count=2", "flake.node_id=1"]
-    server = own_servers(*settings)
-    outbox = re.search(r"^CREATE TABLE outbox .*;$", PAGE.read_text(), re.M)[0]
-    of = {heading: [pasted(code, layout) for code in recipe(heading)] for heading in [
-        "One consumer", "Several consumers that share the work", "An event store and its projection", "Export what is new",
-        "IDs of another transaction",
-    ]}  # fmt: skip
-    server.sql(pasted(outbox, layout))
-    (take, taking), (jobs, working), (projection, projecting), (exports, exporting), (covered,) = of.values()
-    server.sql(take + jobs + projection + exports)
-    create, transaction, _, lag = recipe("A consumer in two lines")
-    server.sql(re.sub("positions", "places", pasted(create, layout)) + "INSERT INTO places VALUES ('auditor', 'outbox')")
-    take = re.search(r"^SELECT .*;$", transaction, re.M)[0].replace("positions", "places")
-    watermark = pasted("flake_min(flake_watermark(), 'twitter')", layout)
+class Reading:
+    """Consumers of a server whose tables have keys of a layout, which read until all rows are read."""
 
-    def wait_until_complete(table):
-        wait_until(lambda: server.value(f"SELECT COALESCE(max(id) < {watermark}, true) FROM {table}"))
+    def __init__(self, server, layout, process):
+        self.server, self.process, self.watermark = server, process, pasted("flake_min(flake_watermark(), 'twitter')", layout)
 
-    def until_complete(process, step):
+    def is_complete(self, table):
+        return self.server.value(f"SELECT COALESCE(max(id) < {self.watermark}, true) FROM {table}")
+
+    def until_complete(self, step):
         taken = []
-        while process.poll() is None:
+        while self.process.poll() is None:
             taken += step()
-        wait_until_complete("outbox")
-        wait_until_complete("events")
+        wait_until(lambda: self.is_complete("outbox") and self.is_complete("events"))
         while new := step():
             taken += new
         return taken
 
-    def by_session(process, code):
-        with server.connect() as db:
-            return until_complete(process, lambda: run(db, code))
+    def by_session(self, code):
+        with self.server.connect() as db:
+            return self.until_complete(lambda: run(db, code))
 
-    def by_two_sessions(process, code, crashes):
+    def by_psql(self, code):
+        def export():
+            output = self.server.run("psql", "-X", "-q", input=code).stdout
+            return [line.split("\t")[0] for line in output.splitlines()]
+
+        return self.until_complete(export)
+
+    def by_two_sessions(self, code, crashes):
         """A session that has rows has the turn until it commits, so the IDs come in the order of its commits."""
         taken = []
 
@@ -117,51 +109,72 @@ def test_recipes_lose_no_row(own_servers, layout):
             return ids
 
         def alone():
-            with server.connect() as db:
-                until_complete(process, lambda: step(db))
+            with self.server.connect() as db:
+                self.until_complete(lambda: step(db))
 
         with Background(alone, alone):
             pass
         return taken
 
-    def export():
-        output = server.run("psql", "-X", "-q", input=exporting).stdout
-        return [line.split("\t")[0] for line in output.splitlines()]
+    def by_id(self, read, last):
+        """A function that reads above the last ID."""
+        ids = [last]
 
-    def read():
-        rows = read_from_node(here, node, read_ids[-1])
-        read_ids.extend(id for id, _ in rows)
-        return rows
+        def step():
+            rows = read(ids[-1])
+            ids.extend(id for id, _ in rows)
+            return rows
 
-    def project():
-        db.execute(projecting)
-        return []
+        self.until_complete(step)
+        return ids[1:]
 
+
+@pytest.mark.parametrize("layout", in_matrix([*ORDERED, "sno"]))
+def test_recipes_lose_no_row(own_servers, layout):
+    node, settings = 0, []
+    if layout not in ("si_single", "mastodon"):
+        # Layouts with workers are tried on a node.
+        node, settings = 1, ["flake.node_count=2", "flake.node_id=1"]
+    server = own_servers(*settings)
+    outbox = re.search(r"^CREATE TABLE outbox .*;$", PAGE.read_text(), re.M)[0]
+    of = {heading: [pasted(code, layout) for code in recipe(heading)] for heading in [
+        "One consumer", "Several consumers that share the work", "An event store and its projection", "Export what is new",
+        "IDs of another transaction", "A consumer in two lines",
+    ]}  # fmt: skip
+    server.sql(pasted(outbox, layout))
+    (take, taking), (jobs, working), (projection, projecting), (exports, exporting), (covered,), (places, transaction, _, lag) = (
+        of.values()
+    )
+    server.sql(take + jobs + projection + exports)
+    # The recipes beside have a table of this name too.
+    server.sql(places.replace("positions", "places") + "INSERT INTO places VALUES ('auditor', 'outbox')")
+    two_lines = re.search(r"^SELECT .*;$", transaction, re.M)[0].replace("positions", "places")
     names = {}
     exec(pasted(recipe("Several nodes", "python")[0], layout), names)
-    read_from_node, read_ids = names["read_from_node"], ["2222222222222222" if layout == "sno" else 0]
     with (
         concurrent.futures.ThreadPoolExecutor(7) as pool, server.connect() as db, server.connect() as here,
         writers(server) as process,
     ):  # fmt: skip
-        taken, worked = (pool.submit(by_session, process, code) for code in (taking, working))
-        exported = pool.submit(until_complete, process, export)
-        projected = pool.submit(until_complete, process, project)
-        mailed = pool.submit(by_two_sessions, process, take, 0.3)
-        audited = pool.submit(by_two_sessions, process, take.replace("mailer", "auditor"), 0)
-        reading = pool.submit(until_complete, process, read)
-        found = [job.result() for job in (taken, worked, exported, projected, mailed, audited, reading)]
+        reading = Reading(server, layout, process)
+        first = "2222222222222222" if layout == "sno" else 0
+        jobs = [
+            pool.submit(reading.by_session, taking), pool.submit(reading.by_session, working),
+            pool.submit(reading.by_psql, exporting),
+            pool.submit(reading.by_id, lambda last: names["read_from_node"](here, node, last), first),
+            pool.submit(reading.by_two_sessions, two_lines, 0.3),
+            pool.submit(reading.by_two_sessions, two_lines.replace("mailer", "auditor"), 0),
+            pool.submit(reading.until_complete, lambda: db.execute(projecting) and []),
+        ]  # fmt: skip
+        taken, worked, exported, read, mailed, audited, _ = [job.result() for job in jobs]
     ids = [id for id, in server.sql("SELECT id FROM outbox ORDER BY id")]
     assert len(ids) == 450
-    assert found[0] == ids
-    assert sorted(found[1]) == ids
-    assert found[2] == [str(id) for id in ids]
-    assert found[4] == found[5] == read_ids[1:] == ids
-    shown = re.sub("positions", "places", pasted(lag, layout)).strip().rstrip(";")
+    assert taken == sorted(worked) == read == mailed == audited == ids
+    assert exported == [str(id) for id in ids]
+    assert server.sql("SELECT sum(balance) FROM balances") == server.sql("SELECT sum(amount) FROM events")
+    shown = lag.replace("positions", "places").strip().rstrip(";")
     assert server.sql(f"{shown} ORDER BY name") == [("auditor", None), ("mailer", None)]
     server.sql("UPDATE places SET last = NULL")
     assert all(behind.total_seconds() > 0 for _, behind in server.sql(shown))
-    assert server.sql("SELECT sum(balance) FROM balances") == server.sql("SELECT sum(amount) FROM events")
     # psql has no ID of another server here, so the ID is not too late.
     server.run("psql", "-X", "-q", "-v", "ON_ERROR_STOP=1", input=covered)
     assert server.value("SELECT count(*) FROM outbox") == 451
