@@ -8,7 +8,7 @@ import pytest
 import pages
 from conftest import ROOT
 from test_convert import convert, described, insert, own_schema, refused
-from waiting import Background, is_busy, wait_until
+from waiting import Background, Waiting, wait_until
 
 PAGE = ROOT / "docs/how-to/convert.md"
 # How many rows get IDs of their time. `make soak` uses a million.
@@ -29,16 +29,10 @@ def test_it_gives_up_behind_a_long_query(server, db):
     before = described(db)
     with server.connect() as reader, server.connect() as writer:
         reader.execute(f"BEGIN; SELECT count(*) FROM {schema}.t")
-        converted = []
-
-        def conversion():
-            converted.append(pytest.raises(psycopg.errors.LockNotAvailable, convert, db))
-
-        with Background(conversion):
-            wait_until(lambda: is_busy(server, db, "Lock"))
-            # The insert waits for the conversion only.
-            writer.execute(f"INSERT INTO {schema}.t DEFAULT VALUES")
-        assert len(converted) == 1
+        waiting = Waiting(server, db, convert)
+        # The insert waits for the conversion only.
+        writer.execute(f"INSERT INTO {schema}.t DEFAULT VALUES")
+        pytest.raises(psycopg.errors.LockNotAvailable, waiting.end)
         reader.execute("COMMIT")
     assert described(db) == before
     first, _ = convert(db)
@@ -54,34 +48,26 @@ def test_the_greatest_key_is_looked_for_without_the_lock(server, db):
         refused(db, "55000", "Its greatest ID is 4000000000000000000", "instagram")
 
 
-def test_it_finds_a_key_that_comes_while_it_waits_for_the_lock(server, db):
-    """The conversion checks again under the lock, so that no key is above the first ID."""
+# What another session does and commits while a conversion waits for its lock, and the refusal.
+MEANWHILE = {
+    "a key above the first ID": (
+        "INSERT INTO {} VALUES (4000000000000000000)", ("Its greatest ID is 4000000000000000000", "instagram")),
+    "a conversion": ("SELECT flake_convert('{}', 'twitter', force => true)", ("calls flake already", "DROP DEFAULT first")),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("act", MEANWHILE)
+def test_it_looks_again_when_it_has_the_lock(server, db, act):
+    """So no key is above the first ID, and no table is converted twice."""
     db.execute("CREATE TABLE t (id bigint PRIMARY KEY); SET lock_timeout = '30s'")
     schema, = db.execute("SELECT current_schema").fetchone()
-    with server.connect() as writer:
-        writer.execute(f"BEGIN; INSERT INTO {schema}.t VALUES (4000000000000000000)")
-
-        def commit():
-            wait_until(lambda: is_busy(server, db, "Lock"))
-            writer.execute("COMMIT")
-
-        with Background(commit):
-            refused(db, "55000", "Its greatest ID is 4000000000000000000", "instagram")
-
-
-def test_two_at_once_wait_for_each_other(server, db):
-    db.execute("CREATE TABLE t (id bigserial PRIMARY KEY); SET lock_timeout = '30s'")
-    schema, = db.execute("SELECT current_schema").fetchone()
+    statement, refusal = MEANWHILE[act]
     with server.connect() as other:
-        other.execute("BEGIN; SET lock_timeout = '30s'")
-        convert(other, f"{schema}.t")
-
-        def commit():
-            wait_until(lambda: is_busy(server, db, "Lock"))
-            other.execute("COMMIT")
-
-        with Background(commit):
-            refused(db, "55000", "calls flake already", "DROP DEFAULT first")
+        other.execute(f"SET lock_timeout = '30s'; BEGIN; {statement.format(f'{schema}.t')}")
+        waiting = Waiting(server, db, lambda db: refused(db, "55000", *refusal))
+        assert waiting.is_alive()
+        other.execute("COMMIT")
+        waiting.end()
 
 
 def test_rows_of_concurrent_inserts_are_numbered_before_and_ids_after(server, db):
