@@ -96,11 +96,6 @@ def sleeps(db):
     return process_of(db)[0] == "S"
 
 
-def waits_for_the_clock(server, db):
-    """Returns whether a session waits in a tick of more than a few milliseconds. For shorter ticks, see below."""
-    return is_busy(server, db, "Extension")
-
-
 def waits_in_ticks(server, db):
     """Returns whether a session waits in many short ticks: it sleeps more often than it would to send rows."""
     status = pathlib.Path(f"/proc/{db.info.backend_pid}/status")

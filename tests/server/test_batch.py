@@ -74,11 +74,3 @@ def test_a_batch_can_be_canceled_while_it_waits_and_while_it_runs(servers):
             with pytest.raises(psycopg.errors.QueryCanceled), cancelled_once(makes, server, db):
                 db.execute("SELECT count(*) FROM (SELECT flake_batch('twitter', 2147483647)) s")
         assert server.value("SELECT count(DISTINCT id) FROM flake_batch('twitter', 1000) id") == 1000
-
-
-def test_a_batch_is_refused_in_recovery(servers):
-    primary = servers()
-    standby = servers(standby_of=primary)
-    with pytest.raises(psycopg.errors.ReadOnlySqlTransaction):
-        standby.sql("SELECT flake_batch('twitter', 1)")
-    assert primary.value("SELECT count(*) FROM flake_batch('twitter', 1000)") == 1000

@@ -132,13 +132,3 @@ def test_existing_rows_get_ids_of_their_time(server, db):
     all_ids = f"SELECT new_id FROM order_ids UNION ALL SELECT id FROM orders WHERE id >= {first}"
     total, different = db.execute(f"SELECT count(*), count(DISTINCT new_id) FROM ({all_ids}) ids").fetchone()
     assert total == different > count
-
-
-def test_a_standby_refuses(own_servers):
-    primary = own_servers()
-    primary.sql("CREATE TABLE t (id bigserial PRIMARY KEY)")
-    standby = own_servers(standby_of=primary)
-    standby.wait_for_replay(primary)
-    with standby.connect() as db:
-        error = pytest.raises(psycopg.errors.ReadOnlySqlTransaction, convert, db).value
-        assert "cannot execute flake_convert() during recovery" in str(error)

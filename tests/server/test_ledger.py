@@ -228,8 +228,6 @@ def test_flake_stat_shows_the_ledger_to_those_who_monitor(servers):
         assert db.execute("SELECT issued FROM flake_stat").fetchone() == (3030,)
     with server.connect(user="nobody") as db:
         assert db.execute("SELECT flake_next('twitter') > 0").fetchone() == (True,)
-        for query in ["SELECT * FROM flake_stat", "SELECT flake_stat()", "SELECT flake_accept_clock()"]:
-            pytest.raises(psycopg.errors.InsufficientPrivilege, db.execute, query)
 
 
 def test_waits_have_a_name(servers):

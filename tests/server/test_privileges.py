@@ -165,6 +165,7 @@ def test_the_error_messages_say_who_may_call(server):
             ("flake_create_layout('a', '{}')", f"{owner} flake_create_layout", 'role "keeper"'),
             ("flake_drop_layout('old')", f"{owner} flake_drop_layout", 'role "keeper"'),
             ("flake_accept_clock()", "must be superuser to call flake_accept_clock", "all databases"),
+            ("flake_start_above(1, 'si')", "must be superuser to call flake_start_above", "all databases"),
             ("flake_stat()", "permission denied for flake_stat", "pg_monitor"),
         ]:  # fmt: skip
             error = pytest.raises(psycopg.errors.InsufficientPrivilege, db.execute, f"SELECT {call}").value.diag
