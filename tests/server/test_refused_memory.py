@@ -10,7 +10,7 @@ import psycopg
 import pytest
 
 import refusal
-from test_surface import OBJECTS
+from databases import OBJECTS
 
 # How often each call is tried, and the bytes of a large argument.
 SOAK = int(os.environ.get("FLAKE_SOAK", "1"))
@@ -86,6 +86,17 @@ def server(servers):
     return server
 
 
+@pytest.fixture(scope="module")
+def latin1(server):
+    """A database whose characters are not UTF-8."""
+    server.sql("CREATE DATABASE latin1 TEMPLATE template0 ENCODING 'LATIN1' LOCALE 'C'")
+    other = server.of_client("postgres", "latin1", "")
+    other.sql("CREATE EXTENSION flake; SELECT flake_create_layout('mine', '{\"like\": \"twitter\"}')")
+    other.sql("SELECT flake_create_key('usr', 'twitter')")
+    refusal.install(other)
+    return other
+
+
 class Caller:
     """A session that continues as another one when it has ended, and counts what its calls return."""
 
@@ -106,7 +117,7 @@ class Caller:
             state = "00000"
         except psycopg.Error as error:
             state = error.sqlstate
-            self.errors[state] = str(error)[:200]
+            self.errors[state] = str(error)
             if not state or state.startswith("XX"):
                 raise AssertionError(f"{error} at: {statement}") from error
         self.states[state] += 1
@@ -178,6 +189,10 @@ def test_no_call_ends_the_server(server, longest):
         caller.survived()
 
 
+SERVERS = "refusing('pg_foreign_server'::regclass::oid, {left})"
+FIELDS = """(SELECT '{{"epoch": "2024-01-01T00:00:00Z", "tick": "1ms", "fields": ['
+             || string_agg('{{"name": "f' || n || '", "bits": 1, "role": "random"}}', ',') || ']}}'
+             FROM generate_series(1, %s) n)"""
 OPTIONS = "array_fill('a=b'::text, ARRAY[1000000]), refusing('pg_foreign_server'::regclass::oid, {left}))"
 # Calls that need little memory, because they look at lengths first, and what they raise or return.
 AT_ONCE = [
@@ -190,13 +205,38 @@ AT_ONCE = [
     ("sno_decode(refusing(repeat('2', 20000000), {left}))", "22P02"),
     ("sno_encode(refusing(decode(repeat('00', 20000000), 'hex'), {left}))", "22023"),
     ("flake_import_key('new', decode(repeat('00', 20000000), 'hex'), refusing('twitter'::text, {left}))", "22023"),
+    ("sno_in(refusing(textout({text}), {left}))", "22P02"),
+    ("flake_timestamp(1, refusing({text}, {left}))", "22023"),
+    ("flake_next(refusing({text}, {left}))", "22023"), ("flake_next({text}, refusing(1, {left}))", "22023"),
+    ("flake_batch({text}, refusing(3, {left}))", "22023"), ("flake_decode(1, refusing({text}, {left}))", "22023"),
+    ("flake_min(now(), refusing({text}, {left}))", "22023"), ("flake_drop_layout(refusing({text}, {left}))", "22023"),
+    ("flake_make(now(), jsonb '{{}}', refusing({text}, {left}))", "22023"),
+    ("flake_create_layout({text}, refusing('{{\"like\": \"si\"}}'::jsonb, {left}))", "22023"),
+    ("flake_make(now(), refusing((SELECT jsonb_object_agg('k' || n, n) FROM generate_series(1, 50000) n), {left}))", "54000"),
+    (f"flake_internal.flake_layout_validator(ARRAY['definition=' || {{text}}], {SERVERS})", "22023"),
+    (f"flake_internal.flake_layout_validator(ARRAY['definition=' || {FIELDS % 2000}], {SERVERS})", "22023"),
+    (f"flake_create_layout('new', refusing({FIELDS % 2000}::jsonb, {{left}}))", "54000"),
+    (f"flake_create_layout('new', refusing({FIELDS % 200}::jsonb, {{left}}))", "22023"),
+    # Values that errors show in part.
+    ("flake_create_layout('new', refusing(jsonb_build_object('like', {part}), {left}))", "22023"),
+    ("flake_create_layout('new', refusing(jsonb_build_object({part}, 1), {left}))", "22023"),
+    ("flake_create_layout('new', refusing(jsonb_build_object('like', 'si', 'epoch', {part}), {left}))", "22023"),
+    ("flake_create_layout('new', refusing(jsonb_build_object('like', 'si', 'tick', {part}), {left}))", "22023"),
+    ("flake_make(now(), refusing(jsonb_build_object({part}, 1), {left}))", "22023"),
+    ("flake_make(now(), refusing(jsonb_build_object({part}, -1), {left}))", "22003"),
+    ("flake_make(now(), refusing(jsonb_build_object('worker', {part}), {left}))", "22023"),
 ]  # fmt: skip
+TEXTS = {"text": "repeat(repeat(chr(233), 1000), 20000)", "part": "repeat('x', 10000)"}
 
 
-@pytest.mark.parametrize(("call", "state"), AT_ONCE, ids=[call.partition("(")[0] for call, _ in AT_ONCE])
-def test_lengths_come_first(server, call, state):
-    caller = Caller(server, random.Random(1))
-    assert [caller.call(f"SELECT {call.format(left=5_000_000)}") for _ in range(3)] == [state] * 3, caller.errors
+@pytest.mark.parametrize(("call", "state"), AT_ONCE, ids=[call for call, _ in AT_ONCE])
+@pytest.mark.parametrize("encoding", ["UTF8", pytest.param("LATIN1", marks=pytest.mark.matrix)])
+def test_lengths_come_first(server, latin1, encoding, call, state):
+    """Otherwise the caller would decide how much memory and time a call takes. Its error is short, too."""
+    caller = Caller(latin1 if encoding == "LATIN1" else server, random.Random(1))
+    call = call.format(left=5_000_000, **TEXTS)
+    assert [caller.call(f"SELECT {call}") for _ in range(3)] == [state] * 3, caller.errors
+    assert all(len(error) < 2000 for error in caller.errors.values())
     caller.survived()
 
 
@@ -284,14 +324,10 @@ def test_a_long_text_of_the_catalog_is_not_copied(server, make, statement, outco
     at_each_limit(server, statement, outcome)
 
 
-def test_a_long_version_of_a_layout_is_not_copied(server):
+def test_a_long_version_of_a_layout_is_not_copied(latin1):
     """Where its characters are not UTF-8, a copy would take three times as much memory."""
-    server.sql("CREATE DATABASE latin1 TEMPLATE template0 ENCODING 'LATIN1' LOCALE 'C'")
-    other = server.of_client("postgres", "latin1", "")
-    other.sql("CREATE EXTENSION flake; SELECT flake_create_layout('mine', '{\"like\": \"twitter\"}')")
-    refusal.install(other)
-    other.sql(long("ALTER SERVER mine VERSION %L", "chr(233)"))
-    at_each_limit(other, "SELECT flake_timestamp(1, 'mine') WHERE refusing(true, {left})", "55000")
+    latin1.sql(long("ALTER SERVER mine VERSION %L", "chr(233)"))
+    at_each_limit(latin1, "SELECT flake_timestamp(1, 'mine') WHERE refusing(true, {left})", "55000")
 
 
 # The limit of a process in bytes, including the library and shared memory. PostgreSQL can read these arguments within it.
