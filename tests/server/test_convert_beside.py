@@ -1,5 +1,6 @@
 """flake_convert beside other sessions: both wait for each other, and no ID is below a key."""
 
+import contextlib
 import os
 
 import psycopg
@@ -70,28 +71,35 @@ def test_it_looks_again_when_it_has_the_lock(server, db, act):
         waiting.end()
 
 
-def test_rows_of_concurrent_inserts_are_numbered_before_and_ids_after(server, db):
-    """Each row has a number of the sequence or an ID, and rows inserted after the switch have IDs above the first one."""
-    db.execute("CREATE TABLE t (id bigserial PRIMARY KEY, was_converted boolean); CREATE TABLE first (id bigint)")
-    schema, = db.execute("SELECT current_schema").fetchone()
-    made = [0] * 4
-    background = Background()
+@contextlib.contextmanager
+def writing(server, statement):
+    """Four sessions that repeat a statement, many times before what happens meanwhile and many times after. Yields how many
+    times each did."""
+    background, made = Background(), [0] * 4
 
     def writes(number):
         with server.connect() as writer:
             while not background.ends.is_set():
-                writer.execute(f"INSERT INTO {schema}.t (was_converted) VALUES (EXISTS (SELECT FROM {schema}.first))")
+                writer.execute(statement)
                 made[number] += 1
 
     for number in range(len(made)):
         background.add(writes, number)
     with background:
         wait_until(lambda: min(made) > 50)
+        yield made
+        before = list(made)
+        wait_until(lambda: all(now > then + 50 for now, then in zip(made, before, strict=True)))
+
+
+def test_rows_of_concurrent_inserts_are_numbered_before_and_ids_after(server, db):
+    """Each row has a number of the sequence or an ID, and rows inserted after the switch have IDs above the first one."""
+    db.execute("CREATE TABLE t (id bigserial PRIMARY KEY, was_converted boolean); CREATE TABLE first (id bigint)")
+    schema, = db.execute("SELECT current_schema").fetchone()
+    with writing(server, f"INSERT INTO {schema}.t (was_converted) VALUES (EXISTS (SELECT FROM {schema}.first))") as made:
         db.execute("BEGIN")
         first, _ = convert(db)
         db.execute(f"INSERT INTO first VALUES ({first}); COMMIT")
-        before = list(made)
-        wait_until(lambda: all(now > then + 50 for now, then in zip(made, before, strict=True)))
     counts = "count(*), count(*) FILTER (WHERE was_converted AND id < %s), count(*) FILTER (WHERE id >= %s)"
     rows = db.execute(f"SELECT {counts} FROM t", (first, first)).fetchone()
     assert rows[:2] == (sum(made), 0) and rows[2] > 200
@@ -107,23 +115,10 @@ def test_existing_rows_get_ids_of_their_time(server, db):
     schema, = db.execute("SELECT current_schema").fetchone()
     query = next(block for block in pages.recipe(PAGE, "IDs for rows that exist") if "CREATE TABLE order_ids" in block)
     query = query[query.index("CREATE TABLE") :].split(";")[0]
-    background, made = Background(), [0] * 4
-
-    def writes(number):
-        with server.connect() as writer:
-            while not background.ends.is_set():
-                writer.execute(f"INSERT INTO {schema}.orders DEFAULT VALUES")
-                made[number] += 1
-
-    for number in range(len(made)):
-        background.add(writes, number)
-    with background:
-        wait_until(lambda: min(made) > 20)
+    with writing(server, f"INSERT INTO {schema}.orders DEFAULT VALUES"):
         first, _ = convert(db, "orders")
         for table in ["order_ids", "again"]:
             db.execute(query.replace("order_ids", table).replace(":first_id", str(first)))
-        before = list(made)
-        wait_until(lambda: all(now > then + 20 for now, then in zip(made, before, strict=True)))
     assert db.execute("SELECT count(*) FROM (TABLE order_ids EXCEPT ALL TABLE again) d").fetchone() == (0,)
     count, wrong = db.execute("""SELECT count(*), count(*) FILTER (
         WHERE flake_timestamp(new_id) <> date_trunc('milliseconds', created_at)
