@@ -1,6 +1,5 @@
 """flake_adopt and flake_release replace a sequence: the new one has the rights of the old one, and no number is given twice."""
 
-
 import pytest
 
 from adopting import ORDERS, adopt, db, is_closed, one, server, state

@@ -81,10 +81,31 @@ def test_an_expensive_function_is_not_called_for_each_row(spans, dear, condition
     assert 2 <= len(dear) // condition.count("dear") <= 6
 
 
-def test_an_expensive_function_of_an_outer_row_makes_a_range(spans, dear):
-    query = """SELECT n, (SELECT count(*) FROM ids WHERE flake_during(id, dear_span(s.n))) FROM spans s WHERE n < 3 ORDER BY n"""
-    assert "Index Cond: ((id >= flake_plan.first(" in plan(spans, query)
-    assert spans.execute(query).fetchall() == [(n, 71) for n in range(3)]
+UNION = """SELECT n, count(*) FROM (SELECT id, 7 AS n FROM near UNION ALL SELECT id, 8 FROM near) u
+    WHERE flake_during(id, {}) GROUP BY n ORDER BY n"""
+EXISTS = """SELECT count(*) FILTER (
+        WHERE EXISTS (SELECT FROM ids WHERE ids.id = k.id AND flake_during(ids.id, dear_span(7))) AND {})
+    FROM (SELECT id, 8::bigint AS n FROM near WHERE flake_during(id, '[2026-01-08 00:30Z,2026-01-08 02:00Z)')) k"""
+# Places of a call with an expensive function, with the number of ranges and the rows.
+PLACES = {
+    "of an outer row": (
+        "SELECT n, (SELECT count(*) FROM ids WHERE flake_during(id, dear_span(s.n))) FROM spans s WHERE n < 3 ORDER BY n",
+        1, [(n, 71) for n in range(3)]),
+    # In each branch a column is a constant, which the planner learns late.
+    "below UNION ALL, of a column": (UNION.format("dear_span(u.n)"), 2, [(7, 71), (8, 71)]),
+    "below UNION ALL": (UNION.format("dear_span(7)"), 2, [(7, 71), (8, 71)]),
+    # The planner plans EXISTS twice, and simplifies it a third time in between.
+    "below EXISTS": (EXISTS.format("true"), 1, [(35,)]),
+    "below EXISTS, beside another": (EXISTS.format("flake_during(n, dear_span(8))"), 1, [(0,)]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_an_expensive_function_makes_a_range_in_any_place(spans, dear, place):
+    query, ranges, rows = PLACES[place]
+    text = plan(spans, query)
+    assert text.count("Index Cond: ((id >= flake_plan.first(") >= ranges, text
+    assert spans.execute(query).fetchall() == rows
 
 
 def test_a_call_without_a_column_stays_a_call(spans, dear):
@@ -93,27 +114,6 @@ def test_a_call_without_a_column_stays_a_call(spans, dear):
     spans.execute("SET plan_cache_mode = force_generic_plan")
     assert "One-Time Filter: flake_during(" in plan(spans, "EXECUTE fixed(1)")
     spans.execute("RESET plan_cache_mode; DEALLOCATE fixed")
-
-
-@pytest.mark.parametrize("span", ["dear_span(u.n)", "dear_span(7)"])
-def test_it_is_a_range_below_union_all(spans, dear, span):
-    """In each branch a column is a constant, which the planner learns late."""
-    query = f"""SELECT n, count(*) FROM (SELECT id, 7 AS n FROM near UNION ALL SELECT id, 8 FROM near) u
-                WHERE flake_during(id, {span}) GROUP BY n ORDER BY n"""
-    text = plan(spans, query)
-    assert text.count("Index Cond: ((id >= flake_plan.first(") == 2, text
-    assert spans.execute(query).fetchall() == [(7, 71), (8, 71)]
-
-
-@pytest.mark.parametrize("more", ["", " AND flake_during(n, dear_span(8))"])
-def test_it_is_a_range_below_exists(spans, dear, more):
-    """The planner plans EXISTS twice, and simplifies it a third time in between."""
-    exists = "EXISTS (SELECT FROM ids WHERE ids.id = k.id AND flake_during(ids.id, dear_span(7)))"
-    query = f"""SELECT count(*) FILTER (WHERE {exists}{more})
-                FROM (SELECT id, 8::bigint AS n FROM near WHERE flake_during(id, '[2026-01-08 00:30Z,2026-01-08 02:00Z)')) k"""
-    assert "Index Cond: ((id >= flake_plan.first(" in plan(spans, query), plan(spans, query)
-    expected = 0 if more else 35
-    assert spans.execute(query).fetchone() == (expected,)
 
 
 @pytest.mark.parametrize("span", [

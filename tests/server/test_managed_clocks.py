@@ -1,6 +1,5 @@
 """managed/flake.sql when clocks are set: IDs count on, by up to an hour ahead of the clock."""
 
-
 import psycopg
 import pytest
 

@@ -1,6 +1,5 @@
 """managed/sequences.sql, adopted sequences in plain SQL: nextval returns IDs, PostgreSQL's own functions errors or these IDs."""
 
-
 import psycopg
 import pytest
 

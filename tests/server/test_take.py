@@ -346,8 +346,6 @@ def test_positions_of_another_type_are_refused(db, kind):
     assert "last bigint" in refused(db, "42804").diag.message_hint
 
 
-
-
 def test_a_restored_position_continues(server, own_servers, tmp_path, db):
     """The restored position continues where it was."""
     assert events(db, TAKE.replace("100", "4")) == [1, 2, 3, 4]

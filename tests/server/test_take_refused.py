@@ -128,8 +128,6 @@ def test_a_standby_refuses(own_servers):
         refused(there, "25006")
 
 
-
-
 # Privileges.
 
 
@@ -187,17 +185,12 @@ def test_everything_runs_as_the_caller(server, db):
 
 def test_a_hostile_search_path_is_not_used(server, db):
     """No operator, function, type or table is found through it."""
+    db.execute("CREATE SCHEMA evil")
+    for type in ["bigint", "text", "regclass", "oid"]:
+        db.execute(f"CREATE FUNCTION evil.never({type}, {type}) RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN RAISE 'evil'; END $$")
+        for name in "<=>":
+            db.execute(f"CREATE OPERATOR evil.{name} (LEFTARG = {type}, RIGHTARG = {type}, FUNCTION = evil.never)")
     db.execute("""
-        CREATE SCHEMA evil;
-        CREATE FUNCTION evil.never(bigint, bigint) RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN RAISE 'evil'; END $$;
-        CREATE FUNCTION evil.never(text, text) RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN RAISE 'evil'; END $$;
-        CREATE FUNCTION evil.never(regclass, regclass) RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN RAISE 'evil'; END $$;
-        CREATE FUNCTION evil.never(oid, oid) RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN RAISE 'evil'; END $$;
-        CREATE OPERATOR evil.> (LEFTARG = bigint, RIGHTARG = bigint, FUNCTION = evil.never);
-        CREATE OPERATOR evil.< (LEFTARG = bigint, RIGHTARG = bigint, FUNCTION = evil.never);
-        CREATE OPERATOR evil.= (LEFTARG = text, RIGHTARG = text, FUNCTION = evil.never);
-        CREATE OPERATOR evil.= (LEFTARG = oid, RIGHTARG = oid, FUNCTION = evil.never);
-        CREATE OPERATOR evil.= (LEFTARG = regclass, RIGHTARG = regclass, FUNCTION = evil.never);
         CREATE FUNCTION evil.flake_watermark() RETURNS timestamptz LANGUAGE plpgsql AS $$ BEGIN RAISE 'evil'; END $$;
         CREATE FUNCTION evil.flake_min(timestamptz, text) RETURNS bigint LANGUAGE plpgsql AS $$ BEGIN RAISE 'evil'; END $$;
         CREATE TABLE evil.outbox (LIKE outbox INCLUDING ALL); CREATE DOMAIN evil.text AS pg_catalog.text CHECK (false);

@@ -1,6 +1,5 @@
 """Used time, as far as it depends on PostgreSQL's transactions, databases and sequences. The simulator tests the rest."""
 
-
 import psycopg
 import pytest
 
