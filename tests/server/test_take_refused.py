@@ -187,7 +187,7 @@ def test_a_hostile_search_path_is_not_used(server, db):
     """No operator, function, type or table is found through it."""
     db.execute("CREATE SCHEMA evil")
     for type in ["bigint", "text", "regclass", "oid"]:
-        db.execute(f"CREATE FUNCTION evil.never({type}, {type}) RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN RAISE 'evil'; END $$")
+        db.execute(f"CREATE FUNCTION evil.never({type}, {type}) RETURNS boolean LANGUAGE plpgsql AS 'BEGIN RAISE ''evil''; END'")
         for name in "<=>":
             db.execute(f"CREATE OPERATOR evil.{name} (LEFTARG = {type}, RIGHTARG = {type}, FUNCTION = evil.never)")
     db.execute("""
