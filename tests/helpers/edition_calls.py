@@ -43,7 +43,7 @@ TEXTS = [
     "00", "-1", str(2**64 - 1), str(2**64), "7ZZZZZZZZZZZZ", "GZZZZZZZZZZZZ", "ffffffffffffffff", "FFFFFFFFFFFFFFFF",
     "G~~~~~~~~~~", "F~~~~~~~~~~", "____AAAAAA", "0oIl0000000aA", "12 34",
 ]  # fmt: skip
-# What the fields of an ID cannot be, or hardly.
+# Values that the fields of an ID cannot have, or hardly.
 FIELDS = [
     "[]", "1", '{"worker": 1.0}', '{"worker": "1"}', '{"worker": null}', '{"nonsense": 1}', '{"timestamp": 0}', '{"zero": 0}',
     '{"sequence": 99999999999999999999999}', '{"sequence": 18446744073709551615}',

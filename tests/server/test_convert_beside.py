@@ -49,7 +49,7 @@ def test_the_greatest_key_is_looked_for_without_the_lock(server, db):
         refused(db, "55000", "Its greatest ID is 4000000000000000000", "instagram")
 
 
-# What another session does and commits while a conversion waits for its lock, and the refusal.
+# Statements that another session commits while a conversion waits for its lock, and the refusals.
 MEANWHILE = {
     "a key above the first ID": (
         "INSERT INTO {} VALUES (4000000000000000000)", ("Its greatest ID is 4000000000000000000", "instagram")),

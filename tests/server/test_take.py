@@ -191,8 +191,8 @@ def test_other_consumers_do_not_wait(server, db):
     db.execute("COMMIT")
 
 
-# What another session does in a transaction while a consumer waits for its end, how that ends, and the events that the consumer
-# gets then, or its error.
+# Each row: the statements of another session's transaction while a consumer waits for its end, its end, and the events that the
+# consumer gets then, or its error.
 ROWS, TAKES = list(range(1, 11)), TAKE.replace("100", "6")
 CHANGED = "columns of table public.outbox have changed while the call waited"
 MEANWHILE = {

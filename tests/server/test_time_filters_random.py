@@ -14,7 +14,7 @@ ONE = """'{"epoch": "2020-01-01T00:00:00Z", "tick": "300us", "fields": [
     {"name": "sequence", "bits": 10, "role": "sequence"}]}'"""
 LAYOUTS = ["twitter", "si", "base64id", "discord", "one"]
 TABLES = [*LAYOUTS, "sno"]
-# flake_during raises an error for spans that go on where IDs of a layout turn negative.
+# flake_during raises an error for spans that continue where IDs of a layout turn negative.
 SPANNED = [table for table in TABLES if table != "discord"]
 # The functions of spans, without their support of the planner.
 ASKED = """
