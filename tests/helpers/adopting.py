@@ -28,7 +28,13 @@ def make(server):
     return server
 
 
-def in_database(server):
+@pytest.fixture(scope="module")
+def server(servers):
+    return make(servers())
+
+
+@pytest.fixture
+def db(server):
     """A session in a database of its own, which is dropped after the test."""
     server.sql("CREATE DATABASE test TEMPLATE made")
     with server.session(dbname="test") as db:

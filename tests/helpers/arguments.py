@@ -145,7 +145,8 @@ def of_text(encoding):
     return either(
         valid, f"overlay({valid} placing {character} from 1 + fuzz.below(20) for fuzz.below(3))",
         f"overlay({valid} placing chr(1 + fuzz.below(127)) from 1 + fuzz.below(17) for 1)",
-        f"repeat({character}, fuzz.below(40))", "repeat('0', fuzz.below(3) * fuzz.below(1000))",
+        f"repeat({character}, CASE fuzz.below(100) WHEN 0 THEN 1000000 ELSE fuzz.below(40) END)",
+        "repeat('0', fuzz.below(3) * fuzz.below(1000))",
     )  # fmt: skip
 
 

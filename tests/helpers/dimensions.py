@@ -1,7 +1,5 @@
 """Calls of the functions of tests/helpers/surface.py, in several forms, and how their results are compared."""
 
-# ruff: noqa: E501
-
 import psycopg
 
 import managed
@@ -27,7 +25,8 @@ class Function:
         self.why_not = self.row if isinstance(self.row, str) else None
         if self.why_not:
             return
-        keys = [f"{name} {type}" if f"{name} {type}" in VALUES else type for name, type in zip(self.names, self.types, strict=True)]
+        named = [f"{name} {type}" for name, type in zip(self.names, self.types, strict=True)]
+        keys = [name if name in VALUES else type for name, type in zip(named, self.types, strict=True)]
         usual = [[VALUES[key][(n + keys[:place].count(key)) % 3] for place, key in enumerate(keys)]
                  for n in range(0 if self.row.arguments else 3)]
         self.rows = self.row.arguments or usual
@@ -61,7 +60,8 @@ class Function:
         for n, row in enumerate(self.rows):
             lines.append([str(n), *row])
             if with_nulls and self.row.nulls:
-                lines += [["-1", *row[:place], f"NULL::{column(self.types[place])}", *row[place + 1:]] for place in range(len(row))]
+                for place, type in enumerate(self.types):
+                    lines.append(["-1", *row[:place], f"NULL::{column(type)}", *row[place + 1:]])
         return "VALUES " + ", ".join(f"({', '.join(line)})" for line in lines)
 
 

@@ -32,6 +32,22 @@ LAST = "294276-12-31 23:59:59.999999Z"
 INSTANTS = [
     "infinity", "-infinity", "4714-11-24 00:00:00+00 BC", LAST, "1970-01-01Z", "1969-12-31 23:59:59.999999Z",
 ]  # fmt: skip
+# Spans at the ends of all time, and at the epochs of layouts.
+SPANS = [
+    "empty", "(,)", "[-infinity,infinity]", "[infinity,)", "(,-infinity]", "[2000-01-01Z,2001-01-01Z]", "[90000-01-01Z,)",
+    "(2026-01-01Z,2026-01-01 00:00:00.000001Z)", "(,4714-11-24 00:00:00+00 BC)", "(,4714-11-24 00:00:00+00 BC]",
+    "(,1970-01-01 00:00:00+00)", "(,2010-11-04 01:42:54.657+00)",
+]  # fmt: skip
+# The greatest numbers of 64 bits in some text forms, and others.
+TEXTS = [
+    "00", "-1", str(2**64 - 1), str(2**64), "7ZZZZZZZZZZZZ", "GZZZZZZZZZZZZ", "ffffffffffffffff", "FFFFFFFFFFFFFFFF",
+    "G~~~~~~~~~~", "F~~~~~~~~~~", "____AAAAAA", "0oIl0000000aA", "12 34",
+]  # fmt: skip
+# Values that the fields of an ID cannot have, or hardly.
+FIELDS = [
+    "[]", "1", '{"worker": 1.0}', '{"worker": "1"}', '{"worker": null}', '{"nonsense": 1}', '{"timestamp": 0}', '{"zero": 0}',
+    '{"sequence": 99999999999999999999999}', '{"sequence": 18446744073709551615}',
+]  # fmt: skip
 DIGITS = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-_~ "
 
 
@@ -66,7 +82,7 @@ def reads(draw, name, bits, *_):
 def texts(draw, name, _, form, __):
     size = draw.choice([0, 1, 3, 10, 11, 13, 16, 19, 20, 21])
     digits = "0123456789" if form == "decimal" and draw.random() < 0.7 else DIGITS
-    text = "".join(draw.choice(digits) for _ in range(size))
+    text = draw.choice(["".join(draw.choice(digits) for _ in range(size))] * 3 + [draw.choice(TEXTS)])
     return [f"flake_from_text({quoted(text)}, {quoted(name)})"]
 
 
@@ -79,6 +95,8 @@ def spans(draw, name, bits, *_):
     low, high = (draw.choice([at, at, at, ""]) for at in (an_instant(draw), an_instant(draw)))
     low, high = (quoted(at) if at else "NULL" for at in (low, high))
     span = f"tstzrange({low}, {high}, '{draw.choice('[(')}{draw.choice('])')}')"
+    if draw.random() < 0.3:
+        span = f"{quoted(draw.choice(SPANS))}::tstzrange"
     ends = [f"flake_plan.{end}({span}, {quoted(name)})" for end in ("first", "last")]
     return [*ends, f"flake_during({an_id(draw, bits)}, {span}, {quoted(name)})"]
 
@@ -91,4 +109,5 @@ def made(draw, name, _, __, definition):
             fields[field["name"]] = draw.choice([0, limit - 1, draw.randrange(limit), limit, -1])
     if draw.random() < 0.5:
         fields.pop("timestamp", None)
-    return [f"flake_make({quoted(an_instant(draw))}::timestamptz, {quoted(json.dumps(fields))}::jsonb, {quoted(name)})"]
+    given = draw.choice([json.dumps(fields)] * 4 + [draw.choice(FIELDS)])
+    return [f"flake_make({quoted(an_instant(draw))}::timestamptz, {quoted(given)}::jsonb, {quoted(name)})"]

@@ -4,8 +4,6 @@ An argument is chosen by its name and type, so a new function needs a row here o
 has, or if it changes something. The tests of tests/server/test_dimensions.py fail for a function without arguments.
 """
 
-# ruff: noqa: E501
-
 import dataclasses
 
 CATALOG = """
@@ -22,7 +20,8 @@ OF_MANAGED = """n.nspname = 'public' AND NOT EXISTS (SELECT FROM pg_depend d WHE
 
 # Objects that the calls need. The layouts `third` and keys with known secrets are in both editions.
 KEYS = """
-    SELECT flake_import_key('usr', decode(md5('usr'), 'hex'), 'twitter'), flake_import_key('ord', decode(md5('ord'), 'hex'), 'si'),
+    SELECT flake_import_key('usr', decode(md5('usr'), 'hex'), 'twitter'),
+           flake_import_key('ord', decode(md5('ord'), 'hex'), 'si'),
            flake_import_key('old', decode(md5('old'), 'hex'), 'twitter')"""
 OBJECTS = """
     SELECT flake_create_layout('mine', '{"like": "tsid", "text": "base62"}');
@@ -44,7 +43,8 @@ OBJECTS = """
     CREATE TABLE snos1 PARTITION OF snos FOR VALUES FROM ('2222222222222222') TO ('c222222222222222') PARTITION BY RANGE (id);
     CREATE TABLE snos1_low PARTITION OF snos1 FOR VALUES FROM ('2222222222222222') TO ('brpk4q72xwf2m63l');
     CREATE TABLE snos1_high PARTITION OF snos1 DEFAULT;
-    CREATE TABLE snos2 PARTITION OF snos DEFAULT; INSERT INTO snos SELECT unnest('{brpk4q72xwf2m63l,2222222222222222,xxxxxxxxxxxxxxxx,brpk4q72xwf2m63m}'::sno[])"""
+    CREATE TABLE snos2 PARTITION OF snos DEFAULT;
+    INSERT INTO snos VALUES ('brpk4q72xwf2m63l'), ('2222222222222222'), ('xxxxxxxxxxxxxxxx'), ('brpk4q72xwf2m63m')"""
 PARTS = """
     CREATE TABLE bigints (id bigint) PARTITION BY RANGE (id);
     CREATE TABLE bigints1 PARTITION OF bigints FOR VALUES FROM (0) TO (500000000000) PARTITION BY RANGE (id);
@@ -106,14 +106,17 @@ LATELY = "{r} BETWEEN flake_min(now() - interval '1 h', {0}) AND flake_max(now()
 IS_NEW = "{r} BETWEEN sno_min(now() - interval '1 h') AND sno_max(now() + interval '1 h')"
 IS_TIME = "{r} > '2026-01-01Z'"
 SECRETS = """
-    SELECT k.name, k.layout, secret, ids, CASE WHEN k.name NOT LIKE 'new%' AND secret = 1 THEN fingerprint END, cardinality(umoptions)
+    SELECT k.name, k.layout, secret, ids, CASE WHEN k.name NOT LIKE 'new%' AND secret = 1 THEN fingerprint END,
+           cardinality(umoptions)
     FROM flake_keys k JOIN pg_user_mappings ON srvname = k.name ORDER BY 1, 3"""
 # The catalog stores only secrets that the view shows.
 SECRETS_ARE_SHOWN = """
-    SELECT COALESCE(bool_and(cardinality(umoptions) = (SELECT count(*) FROM flake_keys k WHERE k.name = srvname AND stored)), true)
+    SELECT COALESCE(bool_and(
+        cardinality(umoptions) = (SELECT count(*) FROM flake_keys k WHERE k.name = srvname AND stored)), true)
     FROM pg_user_mappings"""
 DEFAULTS = """
-    SELECT adrelid::regclass::text, pg_get_expr(adbin, adrelid), (SELECT array_agg(seqstart < 0 ORDER BY seqrelid) FROM pg_sequence)
+    SELECT adrelid::regclass::text, pg_get_expr(adbin, adrelid),
+           (SELECT array_agg(seqstart < 0 ORDER BY seqrelid) FROM pg_sequence)
     FROM pg_attrdef WHERE adrelid::regclass::text ~ '^(kept|adopted)' ORDER BY 1"""
 LAYOUTS = "SELECT name, bits, text_form FROM flake_layouts WHERE source = 'custom' ORDER BY 1"
 NEXT = "SELECT flake_sequences.nextval('counter'), flake_sequences.nextval('adopted_id_seq')"
@@ -128,7 +131,8 @@ def quoted(*rows):
 
 
 def writes(*rows, state, **more):
-    return Row(rows, **{"shape": "{r}::text", "state": state, "holds": SECRETS_ARE_SHOWN if "flake_keys" in state else "", "refused": READ_ONLY, "who": "owner"} | more)
+    holds = SECRETS_ARE_SHOWN if "flake_keys" in state else ""
+    return Row(rows, **{"shape": "{r}::text", "state": state, "holds": holds, "refused": READ_ONLY, "who": "owner"} | more)
 
 
 READ_ONLY = {"read only": "25006"}
@@ -142,8 +146,10 @@ ROWS = {
         (("'tagged'", "1"), ("'tagged'", "0"), ("'tagged'", "3")), "(flake_decode({r}, {0})).fields -> 'kind'", makes=True),
     "flake_batch(text,integer)": Row(shape=LATELY, makes=True),
     "sno_next(integer)": Row(shape=f"sno_metabyte({{r}}) = {{0}} AND {IS_NEW}", makes=True),
-    "sno_next(integer,integer)": Row(shape=f"sno_metabyte({{r}}) = {{0}} AND sno_partition({{r}}) = {{1}} AND {IS_NEW}", makes=True),
-    "flake_cover(bigint,text)": Row((("flake_max(flake_watermark() + interval '1 s')", "'twitter'"),) * 3, LATELY.replace("{0}", "{1}")),
+    "sno_next(integer,integer)": Row(
+        shape=f"sno_metabyte({{r}}) = {{0}} AND sno_partition({{r}}) = {{1}} AND {IS_NEW}", makes=True),
+    "flake_cover(bigint,text)": Row(
+        (("flake_max(flake_watermark() + interval '1 s')", "'twitter'"),) * 3, LATELY.replace("{0}", "{1}")),
     "sno_cover(sno)": Row((("sno_max(flake_watermark() + interval '1 s')",),) * 3, IS_NEW),
     "flake_watermark()": Row(shape=IS_TIME),
     "flake_publish_watermark()": Row(shape=IS_TIME),
@@ -155,18 +161,21 @@ ROWS = {
     "flake_create_key(text,text)": writes(*quoted("newa twitter", "newb si", "newc mine"), state=SECRETS),
     # The last row replaces both secrets of a key.
     "flake_import_key(text,bytea,text,boolean)": writes(
-        ("'newa'", BYTES % 1, "'si'", "false"), ("'imported'", BYTES % 2, "'mine'", "true"), ("'old'", BYTES % 3, "'twitter'", "true"),
-        state=SECRETS),
+        ("'newa'", BYTES % 1, "'si'", "false"), ("'imported'", BYTES % 2, "'mine'", "true"),
+        ("'old'", BYTES % 3, "'twitter'", "true"), state=SECRETS),
     "flake_rotate_key(text)": writes(*quoted("usr", "ord", "old"), state=SECRETS.replace("ids,", ""), shape=IS_TIME),
     "flake_rotate_key(text,bigint,boolean)": writes(
-        *[(f"'{key}'", at, "true") for key, at in (("usr", "5000"), ("ord", "6000"), ("old", "7000"))], state=SECRETS, shape="{r}"),
+        *[(f"'{key}'", at, "true") for key, at in (("usr", "5000"), ("ord", "6000"), ("old", "7000"))],
+        state=SECRETS, shape="{r}"),
     "flake_drop_key(text)": writes(*quoted("usr", "ord", "old"), state=SECRETS),
     "flake_convert(regclass,text,boolean)": writes(
-        *quoted("kept1 twitter true", "kept2 mine true", "kept3 si true"), state=DEFAULTS, shape="({r}).undo", nulls=False, before="SET LOCAL lock_timeout = '2s'", refused=SNAPSHOT),
+        *quoted("kept1 twitter true", "kept2 mine true", "kept3 si true"), state=DEFAULTS, shape="({r}).undo", nulls=False,
+        before="SET LOCAL lock_timeout = '2s'", refused=SNAPSHOT),
     "flake_adopt(regclass,text,text)": writes(
         *[(f"'{table}'", f"'{layout}'", "NULL") for table, layout in (("kept3", "twitter"), ("kept4", "mine"))], state=DEFAULTS,
         refused=SNAPSHOT),
-    "flake_release(regclass,bigint,boolean)": writes(("'adopted'", "77", "false"), ("'adopted2'", "NULL", "true"), state=DEFAULTS),
+    "flake_release(regclass,bigint,boolean)": writes(
+        ("'adopted'", "77", "false"), ("'adopted2'", "NULL", "true"), state=DEFAULTS),
     "flake_take(anyelement,regclass,text,integer)": writes(
         *[("NULL::ids", "'positions'", f"'{name}'", count) for name, count in (("a", "3"), ("b", "4"), ("c", "5"))],
         state="SELECT name, source::text, last FROM positions ORDER BY 1", nulls=False, who="everybody", refused=SNAPSHOT),
@@ -176,8 +185,10 @@ ROWS = {
     "flake_sequences.setval(regclass,bigint)": Row(
         quoted("counter 7", "adopted_id_seq 8", "counter 9"), before=NEXT, refused=READ_ONLY, state=GIVEN, who="setter"),
     "flake_sequences.setval(regclass,bigint,boolean)": Row(
-        quoted("counter 7 true", "adopted_id_seq 8 true", "adopted2_id_seq 9 false"), before=NEXT, refused=READ_ONLY, state=GIVEN, who="setter"),
-    "flake_internal.flake_layout_validator(text[],oid)": Row((("""'{"definition={\\"like\\": \\"si\\"}"}'""", SERVERS),) * 3, "{r}::text"),
+        quoted("counter 7 true", "adopted_id_seq 8 true", "adopted2_id_seq 9 false"), before=NEXT, refused=READ_ONLY, state=GIVEN,
+        who="setter"),
+    "flake_internal.flake_layout_validator(text[],oid)": Row(
+        (("""'{"definition={\\"like\\": \\"si\\"}"}'""", SERVERS),) * 3, "{r}::text"),
     "flake_internal.flake_key_validator(text[],oid)": Row(
         (("'{layout=si,key1=aes128-uuid8 -9223372036854775808 0}'", SERVERS),) * 3, "{r}::text"),
     "sno_decode(text)": Row(tuple((text,) for text in SNO)),

@@ -1,7 +1,6 @@
 """Common parts of the tests of flake_take."""
 
 import contextlib
-import threading
 
 import psycopg
 import pytest
@@ -11,7 +10,6 @@ from waiting import wait_until
 POSITIONS = "CREATE TABLE positions (name text, source regclass, last bigint, PRIMARY KEY (name, source))"
 TAKE = "SELECT * FROM flake_take(NULL::outbox, 'positions', 'mailer', 100)"
 LAST = "SELECT last FROM positions WHERE name = 'mailer'"
-WAITS = "SELECT FROM pg_stat_activity WHERE pid = %s AND wait_event_type = 'Lock'"
 
 
 def prepared(server):
@@ -50,26 +48,3 @@ def refused(db, sqlstate, take=TAKE):
     error = pytest.raises(psycopg.Error, db.execute, take).value
     assert error.sqlstate == sqlstate, error
     return error
-
-
-class Waiting(threading.Thread):
-    """A session that executes a statement in a thread, and waits for a lock once this object exists."""
-
-    def __init__(self, server, db, execute):
-        super().__init__()
-        self.result, self.execute, self.error = None, execute, None
-        self.db = db
-        self.start()
-        wait_until(lambda: not self.is_alive() or server.sql(WAITS, db.info.backend_pid))
-
-    def run(self):
-        try:
-            self.result = self.execute(self.db)
-        except psycopg.Error as error:
-            self.error = error
-
-    def end(self):
-        self.join()
-        if self.error:
-            raise self.error
-        return self.result

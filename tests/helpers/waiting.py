@@ -9,6 +9,8 @@ import time
 
 # How many seconds to wait for a state.
 LONG = 60
+# A session that waits for a lock.
+LOCKED = "SELECT FROM pg_stat_activity WHERE pid = %s AND wait_event_type = 'Lock'"
 
 
 def wait_until(condition, limit=LONG):
@@ -49,6 +51,29 @@ class Background:
             raise self.failures[0]
 
 
+class Waiting(threading.Thread):
+    """A session that acts in a thread, and waits for a lock once this object exists. `end` returns what the act returns, or
+    raises its error."""
+
+    def __init__(self, server, db, act):
+        super().__init__()
+        self.db, self.act, self.result, self.error = db, act, None, None
+        self.start()
+        wait_until(lambda: not self.is_alive() or server.sql(LOCKED, db.info.backend_pid))
+
+    def run(self):
+        try:
+            self.result = self.act(self.db)
+        except BaseException as error:  # noqa: BLE001 - raised at the end; what pytest.raises misses is no Exception
+            self.error = error
+
+    def end(self):
+        self.join()
+        if self.error:
+            raise self.error
+        return self.result
+
+
 def is_busy(server, db, wait_event_type="%"):
     """Returns whether a session is executing a statement, and waiting for an event of the given type."""
     look = """SELECT FROM pg_stat_activity WHERE pid = %s AND state = 'active' AND COALESCE(wait_event_type, '') LIKE %s"""
@@ -69,11 +94,6 @@ def processor_seconds(db):
 def sleeps(db):
     """Returns whether a session's process is waiting for something other than a processor."""
     return process_of(db)[0] == "S"
-
-
-def waits_for_the_clock(server, db):
-    """Returns whether a session waits in a tick of more than a few milliseconds. For shorter ticks, see below."""
-    return is_busy(server, db, "Extension")
 
 
 def waits_in_ticks(server, db):

@@ -1,28 +1,17 @@
 """flake_adopt, flake_adopt_schema, flake_release and flake_candidates: an existing table's sequence returns IDs, and back."""
 
-import concurrent.futures
 import re
-import threading
 
 import psycopg
 import pytest
 
-import adopting
-from adopting import IS_ID, LARGE, ORDERS, adopt, is_closed, one, state
-from waiting import wait_until
+from adopting import IS_ID, LARGE, ORDERS, adopt, db, is_closed, one, server, state
+from waiting import Background, Waiting, wait_until
+
+__all__ = ["db", "server"]
 
 DEFAULT = "SELECT pg_get_expr(adbin, adrelid) FROM pg_attrdef WHERE adrelid = %s::regclass"
 IDENTITY_OF = "SELECT attidentity FROM pg_attribute WHERE attrelid = 'orders'::regclass AND attname = 'id'"
-
-
-@pytest.fixture(scope="module")
-def server(servers):
-    return adopting.make(servers())
-
-
-@pytest.fixture
-def db(server):
-    yield from adopting.in_database(server)
 
 
 # Adopting, and back.
@@ -164,17 +153,16 @@ def test_a_session_that_has_used_the_sequence_gets_no_old_number(server, db):
 
 
 def test_it_waits_for_others_and_lets_them_run(server, db):
-    db.execute(ORDERS)
+    # A call that is in the way would wait for the end of this test, and the test for the call.
+    db.execute(f"{ORDERS}; SET statement_timeout = '60s'")
     with server.session(dbname="test") as other, server.session(dbname="test") as third:
         other.execute("BEGIN; INSERT INTO orders (v) VALUES (1)")
-        call = threading.Thread(target=adopt, args=[db])
-        call.start()
         waits = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Extension' AND query LIKE 'CALL flake_adopt%'"
-        wait_until(lambda: server.value(waits))
-        # It waits without a lock that could be in the way.
-        third.execute("SET lock_timeout = '20s'; INSERT INTO orders (v) VALUES (1)")
-        other.execute("COMMIT")
-        call.join()
+        with Background(lambda: adopt(db)):
+            wait_until(lambda: server.value(waits))
+            # It waits without a lock that could be in the way.
+            third.execute("SET lock_timeout = '20s'; INSERT INTO orders (v) VALUES (1)")
+            other.execute("COMMIT")
         assert one(third, IS_ID) == (True,) and is_closed(db)
 
 
@@ -183,13 +171,9 @@ def test_a_key_that_comes_while_it_waits_for_the_lock_is_compared(server, db):
     db.execute(ORDERS)
     with server.session(dbname="test") as other:
         other.execute(f"BEGIN; INSERT INTO orders VALUES ({(1 << 63) - 5})")
-        with concurrent.futures.ThreadPoolExecutor() as pool:
-            call = pool.submit(adopt, db)
-            wait_until(lambda: server.value("SELECT count(*) FROM pg_locks WHERE NOT granted"))
-            other.execute("COMMIT")
-            with pytest.raises(psycopg.Error) as error:
-                call.result()
-    assert "Its greatest ID is" in error.value.diag.message_detail
+        waiting = Waiting(server, db, adopt)
+        other.execute("COMMIT")
+        assert "Its greatest ID is" in pytest.raises(psycopg.Error, waiting.end).value.diag.message_detail
     assert not is_closed(db)
 
 

@@ -1,22 +1,11 @@
 """flake_adopt and flake_release replace a sequence: the new one has the rights of the old one, and no number is given twice."""
 
-import concurrent.futures
-
 import pytest
 
-import adopting
-from adopting import ORDERS, adopt, is_closed, one, state
-from waiting import wait_until
+from adopting import ORDERS, adopt, db, is_closed, one, server, state
+from waiting import Waiting
 
-
-@pytest.fixture(scope="module")
-def server(servers):
-    return adopting.make(servers())
-
-
-@pytest.fixture
-def db(server):
-    yield from adopting.in_database(server)
+__all__ = ["db", "server"]
 
 
 # Privileges.
@@ -71,14 +60,13 @@ def test_another_role_cannot_lock_a_sequence(server, db):
 def test_a_transaction_that_has_the_sequence_and_not_the_table_uses_its_last_number(server, db, relation, sequence):
     """As programs do that ask for many keys first."""
     db.execute(f"{ORDERS}; CREATE SEQUENCE s")
-    with server.session(dbname="test") as other, concurrent.futures.ThreadPoolExecutor() as pool:
+    with server.session(dbname="test") as other:
         other.execute("BEGIN")
         one(other, f"SELECT nextval('{sequence}')")
-        call = pool.submit(adopt, db, relation)
-        wait_until(lambda: server.value("SELECT count(*) FROM pg_locks WHERE NOT granted"))
+        waiting = Waiting(server, db, lambda db: adopt(db, relation))
         last, = one(other, f"SELECT max(nextval('{sequence}')) FROM generate_series(1, 5)")
         other.execute("COMMIT")
-        db.execute(call.result())
+        db.execute(waiting.end())
     assert one(db, f"SELECT nextval('{sequence}')") == (last + 1,)
 
 

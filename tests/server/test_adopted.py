@@ -1,26 +1,16 @@
 """A sequence that was adopted stays closed, wherever it goes and whatever is done to it: an error, and never a small number."""
 
-import concurrent.futures
 import re
 
 import psycopg
 import pytest
 
-import adopting
-from adopting import IS_ID, LARGE, ORDERS, PATH, adopt, code, is_closed, one, state
-from waiting import wait_until
+from adopting import IS_ID, LARGE, ORDERS, PATH, adopt, code, db, is_closed, one, server, state
+from waiting import Waiting
+
+__all__ = ["db", "server"]
 
 CALLS = """SELECT funcname, sum(calls)::int FROM pg_stat_xact_user_functions WHERE funcname ~ '^nextval' GROUP BY 1"""
-
-
-@pytest.fixture(scope="module")
-def server(servers):
-    return adopting.make(servers())
-
-
-@pytest.fixture
-def db(server):
-    yield from adopting.in_database(server)
 
 
 @pytest.fixture
@@ -64,12 +54,11 @@ def test_a_session_notices_that_a_sequence_was_opened_in_whole(adopted):
 
 def test_a_sequence_that_is_altered_meanwhile_makes_nothing(server, adopted):
     """The statement waits for the lock of whoever alters it, and looks again."""
-    with server.session(dbname="test") as owner, concurrent.futures.ThreadPoolExecutor() as pool:
+    with server.session(dbname="test") as owner:
         owner.execute("BEGIN; ALTER SEQUENCE orders_id_seq NO MAXVALUE")
-        insert = pool.submit(state, adopted, IS_ID)
-        wait_until(lambda: server.value("SELECT count(*) FROM pg_locks WHERE NOT granted"))
+        waiting = Waiting(server, adopted, lambda adopted: state(adopted, IS_ID))
         owner.execute("COMMIT")
-        assert insert.result() == "55000"
+        assert waiting.end() == "55000"
 
 
 @pytest.mark.parametrize("restart", ["ALTER SEQUENCE orders_id_seq RESTART", "TRUNCATE orders RESTART IDENTITY"])
@@ -204,12 +193,11 @@ def test_a_privilege_that_is_taken_away_is_missed_by_a_statement_that_runs(serve
         BEGIN IF i = 150 THEN PERFORM pg_advisory_xact_lock(1); PERFORM FROM pg_opfamily; END IF; END $$;
         GRANT USAGE ON SEQUENCE orders_id_seq TO app; SET ROLE app""")
     statement = "SELECT flake_sequences.nextval('orders_id_seq'), wait(i) FROM generate_series(1, 200) i"
-    with server.session(dbname="test") as owner, concurrent.futures.ThreadPoolExecutor() as pool:
+    with server.session(dbname="test") as owner:
         owner.execute("SELECT pg_advisory_lock(1)")
-        run = pool.submit(state, adopted, statement)
-        wait_until(lambda: server.value("SELECT count(*) FROM pg_locks WHERE NOT granted"))
+        waiting = Waiting(server, adopted, lambda adopted: state(adopted, statement))
         owner.execute("REVOKE USAGE ON SEQUENCE orders_id_seq FROM app; SELECT pg_advisory_unlock(1)")
-        assert run.result() == "42501"
+        assert waiting.end() == "42501"
 
 
 def test_only_owners_adopt_and_release(db):

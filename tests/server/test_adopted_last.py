@@ -2,8 +2,9 @@
 
 import pytest
 
-import adopting
-from adopting import adopt, one
+from adopting import adopt, db, one, server
+
+__all__ = ["db", "server"]
 
 INSERT = "INSERT INTO t (v) SELECT i FROM generate_series(1, 100) i"
 COPY = "COPY t (v) FROM STDIN"
@@ -12,16 +13,6 @@ NEXT = "flake_sequences.nextval('t_id_seq')"
 IDS = f"(SELECT {NEXT} AS a FROM generate_series(1, 100) OFFSET 0) s"
 LASTS = "SELECT pg_catalog.lastval(), flake_sequences.lastval()"
 TABLE = "CREATE TABLE t (id bigserial PRIMARY KEY, v int, l bigint)"
-
-
-@pytest.fixture(scope="module")
-def server(servers):
-    return adopting.make(servers())
-
-
-@pytest.fixture
-def db(server):
-    yield from adopting.in_database(server)
 
 
 @pytest.fixture(params=["native", "adopted"])

@@ -1,13 +1,12 @@
 """Adopted sequences and logical replication: servers with numbers of their own make keys that never meet."""
 
 import re
-import threading
 
 import pytest
 
 from adopting import IS_ID, ORDERS, adopt, code, is_closed, one, state
 from conftest import pg_config
-from waiting import wait_until
+from waiting import Background, wait_until
 
 LOGICAL = ["wal_level=logical", "max_worker_processes=8", "flake.node_count=2"]
 MAJOR = int(re.search(r"\d+", pg_config("--version").name)[0])
@@ -46,11 +45,8 @@ def test_two_servers_write_and_no_key_meets_another(nodes):
     first, second = nodes
     first.sql("CREATE PUBLICATION p FOR TABLE orders")
     subscribe(second, first, "p")
-    threads = [threading.Thread(target=insert, args=[server]) for server in nodes]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with Background(*[lambda server=server: insert(server) for server in nodes]):
+        pass
     wait_until(lambda: second.value("SELECT count(*) FROM orders") == 10 + 2 * ROWS)
     assert second.value(CONFLICTS) == 0
     for server in nodes:

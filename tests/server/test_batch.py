@@ -3,7 +3,6 @@
 import psycopg
 import pytest
 
-from conftest import SECONDS
 from memory import peak_memory
 from waiting import cancelled_once, is_busy, wait_until, waits_in_ticks
 
@@ -23,19 +22,6 @@ def test_a_large_batch_takes_no_more_memory(server, query):
         before = peak_memory(db)
         assert db.execute(query.format(f"flake_batch('twitter', {10 * MILLION})")).fetchone() == (10 * MILLION, 0)
         assert peak_memory(db) - before < 8, "ten million IDs take 80 MB"
-
-
-def test_batches_of_many_sessions_never_share_an_id(server):
-    server.sql("CREATE UNLOGGED TABLE batched (id bigint PRIMARY KEY)")
-    script = """
-        INSERT INTO batched SELECT flake_batch('twitter', 500);
-        INSERT INTO batched SELECT flake_next('twitter') FROM generate_series(1, 50);
-        INSERT INTO batched SELECT id FROM flake_batch('twitter', 450) id;
-    """
-    lasting, reconnecting = 15 * SECONDS, 8 * SECONDS
-    server.pgbench(script, "-c", 16, "-j", 2, "-t", lasting)
-    server.pgbench(script, "-C", "-c", 16, "-j", 2, "-t", reconnecting)
-    assert server.value("SELECT count(*) FROM batched") == 16_000 * (lasting + reconnecting)
 
 
 def test_a_batch_keeps_its_layout(server):
@@ -88,11 +74,3 @@ def test_a_batch_can_be_canceled_while_it_waits_and_while_it_runs(servers):
             with pytest.raises(psycopg.errors.QueryCanceled), cancelled_once(makes, server, db):
                 db.execute("SELECT count(*) FROM (SELECT flake_batch('twitter', 2147483647)) s")
         assert server.value("SELECT count(DISTINCT id) FROM flake_batch('twitter', 1000) id") == 1000
-
-
-def test_a_batch_is_refused_in_recovery(servers):
-    primary = servers()
-    standby = servers(standby_of=primary)
-    with pytest.raises(psycopg.errors.ReadOnlySqlTransaction):
-        standby.sql("SELECT flake_batch('twitter', 1)")
-    assert primary.value("SELECT count(*) FROM flake_batch('twitter', 1000)") == 1000

@@ -2,25 +2,17 @@
 
 import itertools
 import re
-import threading
 
 import psycopg
 import pytest
 
 import adopting
-from adopting import adopt, one, state
+from adopting import adopt, db, one, server, state
+from waiting import Background
+
+__all__ = ["db", "server"]
 
 KEYS = 200_000
-
-
-@pytest.fixture(scope="module")
-def server(servers):
-    return adopting.make(servers())
-
-
-@pytest.fixture
-def db(server):
-    yield from adopting.in_database(server)
 
 
 def layouts(db, increment):
@@ -58,13 +50,9 @@ def test_keys_of_all_callers_are_distinct(server, db, number, name):
                 id, = one(session, "SELECT flake_sequences.nextval('s')")
                 mine.extend(callers[turn % len(callers)](id, 50))
 
-    threads = [threading.Thread(target=take, args=[mine, callers])
-               for mine, callers in zip(keys, [[pooled, from_there], [from_there, from_there, pooled]], strict=True)]
-    for thread in threads:
-        thread.start()
-    own = [one(db, "INSERT INTO orders (v) VALUES (1) RETURNING id")[0] for _ in range(1000)]
-    for thread in threads:
-        thread.join()
+    callers = [[pooled, from_there], [from_there, from_there, pooled]]
+    with Background(lambda: take(keys[0], callers[0]), lambda: take(keys[1], callers[1])):
+        own = [one(db, "INSERT INTO orders (v) VALUES (1) RETURNING id")[0] for _ in range(1000)]
     assert len(keys[0]) == len(keys[1]) == KEYS // 2
     assert len({*keys[0], *keys[1], *own}) == KEYS + 1000
     assert min(*keys[0], *keys[1]) > 0 and max(*keys[0], *keys[1]) < 1 << (53 if name == "si_blocks" else 63)

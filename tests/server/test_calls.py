@@ -15,7 +15,6 @@ import pytest
 import arguments
 import databases
 from templates import UNCALLED, templates_of
-from test_surface import OBJECTS
 
 CALLS = int(os.environ.get("FLAKE_CALLS", "40000"))
 # How many calls a statement makes.
@@ -227,7 +226,7 @@ def show(counts):
 def test_every_function_is_called(server):
     texts = " ".join(template.text for template in templates_of(soft_errors=True))
     with databases.connect(server, "UTF8") as db:
-        functions = {name.rpartition(".")[2] for name, *_ in db.execute(OBJECTS)}
+        functions = {name.rpartition(".")[2] for name, *_ in db.execute(databases.OBJECTS)}
     called = {name for name in functions if re.search(rf"\b{name}\b", texts)}
     uncalled = functions - called
     assert uncalled - UNCALLED == set(), "add them to tests/helpers/templates.py"

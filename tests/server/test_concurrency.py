@@ -7,8 +7,6 @@ import pytest
 from conftest import LAYOUTS, SECONDS
 
 INSERT = "INSERT INTO made (n) SELECT nextval('n') FROM generate_series(1, 100);\n"
-# The transactions of each session, and the sessions if each has one transaction.
-LASTING, RECONNECTING = 40 * SECONDS, 8 * SECONDS
 # In each change, one layout; the core's tests say the rest.
 FEW = [name if name == "twitter" else pytest.param(name, marks=pytest.mark.matrix) for name in LAYOUTS]
 RESET = ["twitter", "snowflake"]  # restart their sequence at every tick, and are in the order of time
@@ -44,27 +42,26 @@ def check(server, layout, expected):
         assert disorder == 0
 
 
+# The arguments of pgbench, and how many transactions each of 32 sessions has.
+SESSIONS = {"lasting": ([], 40 * SECONDS), "for one transaction": (["-C"], 8 * SECONDS)}
+
+
+@pytest.mark.parametrize("sessions", SESSIONS)
 @pytest.mark.parametrize("layout", FEW)
-def test_no_id_of_lasting_sessions_is_made_twice(server, layout):
+def test_no_id_of_many_sessions_is_made_twice(server, layout, sessions):
     make_table(server, layout)
-    server.pgbench(INSERT, "-c", 32, "-j", 2, "-t", LASTING)
-    assert server.value("SELECT count(DISTINCT session) FROM made") == 32
-    check(server, layout, 3200 * LASTING)
-
-
-@pytest.mark.parametrize("layout", [LAYOUTS[0], *(pytest.param(layout, marks=pytest.mark.matrix) for layout in LAYOUTS[1:])])
-def test_no_id_of_sessions_for_one_transaction_is_made_twice(server, layout):
-    make_table(server, layout)
-    server.pgbench(INSERT, "-C", "-c", 32, "-j", 2, "-t", RECONNECTING)
-    assert server.value("SELECT count(DISTINCT session) FROM made") > 32
-    check(server, layout, 3200 * RECONNECTING)
+    arguments, transactions = SESSIONS[sessions]
+    server.pgbench(INSERT, *arguments, "-c", 32, "-j", 2, "-t", transactions)
+    count = server.value("SELECT count(DISTINCT session) FROM made")
+    assert count == 32 if sessions == "lasting" else count > 32
+    check(server, layout, 3200 * transactions)
 
 
 def test_one_node_of_1024_makes_no_id_twice(servers):
     server = servers("flake.node_count=1024", "flake.node_id=67")
     make_table(server, "twitter")
-    server.pgbench(INSERT, "-c", 32, "-j", 2, "-t", LASTING)
-    check(server, "twitter", 3200 * LASTING)
+    server.pgbench(INSERT, "-c", 32, "-j", 2, "-t", 40 * SECONDS)
+    check(server, "twitter", 128_000 * SECONDS)
     # By the bits: worker 67 is worker 3 of datacenter 2 in every session's IDs.
     places = server.sql("""
         SELECT id >> 17 & 31, id >> 12 & 31, count(DISTINCT session) FROM made GROUP BY 1, 2""")

@@ -1,5 +1,6 @@
 """flake_convert beside other sessions: both wait for each other, and no ID is below a key."""
 
+import contextlib
 import os
 
 import psycopg
@@ -8,7 +9,7 @@ import pytest
 import pages
 from conftest import ROOT
 from test_convert import convert, described, insert, own_schema, refused
-from waiting import Background, is_busy, wait_until
+from waiting import Background, Waiting, wait_until
 
 PAGE = ROOT / "docs/how-to/convert.md"
 # How many rows get IDs of their time. `make soak` uses a million.
@@ -29,16 +30,10 @@ def test_it_gives_up_behind_a_long_query(server, db):
     before = described(db)
     with server.connect() as reader, server.connect() as writer:
         reader.execute(f"BEGIN; SELECT count(*) FROM {schema}.t")
-        converted = []
-
-        def conversion():
-            converted.append(pytest.raises(psycopg.errors.LockNotAvailable, convert, db))
-
-        with Background(conversion):
-            wait_until(lambda: is_busy(server, db, "Lock"))
-            # The insert waits for the conversion only.
-            writer.execute(f"INSERT INTO {schema}.t DEFAULT VALUES")
-        assert len(converted) == 1
+        waiting = Waiting(server, db, convert)
+        # The insert waits for the conversion only.
+        writer.execute(f"INSERT INTO {schema}.t DEFAULT VALUES")
+        pytest.raises(psycopg.errors.LockNotAvailable, waiting.end)
         reader.execute("COMMIT")
     assert described(db) == before
     first, _ = convert(db)
@@ -54,58 +49,57 @@ def test_the_greatest_key_is_looked_for_without_the_lock(server, db):
         refused(db, "55000", "Its greatest ID is 4000000000000000000", "instagram")
 
 
-def test_it_finds_a_key_that_comes_while_it_waits_for_the_lock(server, db):
-    """The conversion checks again under the lock, so that no key is above the first ID."""
+# Statements that another session commits while a conversion waits for its lock, and the refusals.
+MEANWHILE = {
+    "a key above the first ID": (
+        "INSERT INTO {} VALUES (4000000000000000000)", ("Its greatest ID is 4000000000000000000", "instagram")),
+    "a conversion": ("SELECT flake_convert('{}', 'twitter', force => true)", ("calls flake already", "DROP DEFAULT first")),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("act", MEANWHILE)
+def test_it_looks_again_when_it_has_the_lock(server, db, act):
+    """So no key is above the first ID, and no table is converted twice."""
     db.execute("CREATE TABLE t (id bigint PRIMARY KEY); SET lock_timeout = '30s'")
     schema, = db.execute("SELECT current_schema").fetchone()
-    with server.connect() as writer:
-        writer.execute(f"BEGIN; INSERT INTO {schema}.t VALUES (4000000000000000000)")
-
-        def commit():
-            wait_until(lambda: is_busy(server, db, "Lock"))
-            writer.execute("COMMIT")
-
-        with Background(commit):
-            refused(db, "55000", "Its greatest ID is 4000000000000000000", "instagram")
-
-
-def test_two_at_once_wait_for_each_other(server, db):
-    db.execute("CREATE TABLE t (id bigserial PRIMARY KEY); SET lock_timeout = '30s'")
-    schema, = db.execute("SELECT current_schema").fetchone()
+    statement, refusal = MEANWHILE[act]
     with server.connect() as other:
-        other.execute("BEGIN; SET lock_timeout = '30s'")
-        convert(other, f"{schema}.t")
-
-        def commit():
-            wait_until(lambda: is_busy(server, db, "Lock"))
-            other.execute("COMMIT")
-
-        with Background(commit):
-            refused(db, "55000", "calls flake already", "DROP DEFAULT first")
+        other.execute(f"SET lock_timeout = '30s'; BEGIN; {statement.format(f'{schema}.t')}")
+        waiting = Waiting(server, db, lambda db: refused(db, "55000", *refusal))
+        assert waiting.is_alive()
+        other.execute("COMMIT")
+        waiting.end()
 
 
-def test_rows_of_concurrent_inserts_are_numbered_before_and_ids_after(server, db):
-    """Each row has a number of the sequence or an ID, and rows inserted after the switch have IDs above the first one."""
-    db.execute("CREATE TABLE t (id bigserial PRIMARY KEY, was_converted boolean); CREATE TABLE first (id bigint)")
-    schema, = db.execute("SELECT current_schema").fetchone()
-    made = [0] * 4
-    background = Background()
+@contextlib.contextmanager
+def writing(server, statement):
+    """Four sessions that repeat a statement, many times before what happens meanwhile and many times after. Yields how many
+    times each did."""
+    background, made = Background(), [0] * 4
 
     def writes(number):
         with server.connect() as writer:
             while not background.ends.is_set():
-                writer.execute(f"INSERT INTO {schema}.t (was_converted) VALUES (EXISTS (SELECT FROM {schema}.first))")
+                writer.execute(statement)
                 made[number] += 1
 
     for number in range(len(made)):
         background.add(writes, number)
     with background:
         wait_until(lambda: min(made) > 50)
+        yield made
+        before = list(made)
+        wait_until(lambda: all(now > then + 50 for now, then in zip(made, before, strict=True)))
+
+
+def test_rows_of_concurrent_inserts_are_numbered_before_and_ids_after(server, db):
+    """Each row has a number of the sequence or an ID, and rows inserted after the switch have IDs above the first one."""
+    db.execute("CREATE TABLE t (id bigserial PRIMARY KEY, was_converted boolean); CREATE TABLE first (id bigint)")
+    schema, = db.execute("SELECT current_schema").fetchone()
+    with writing(server, f"INSERT INTO {schema}.t (was_converted) VALUES (EXISTS (SELECT FROM {schema}.first))") as made:
         db.execute("BEGIN")
         first, _ = convert(db)
         db.execute(f"INSERT INTO first VALUES ({first}); COMMIT")
-        before = list(made)
-        wait_until(lambda: all(now > then + 50 for now, then in zip(made, before, strict=True)))
     counts = "count(*), count(*) FILTER (WHERE was_converted AND id < %s), count(*) FILTER (WHERE id >= %s)"
     rows = db.execute(f"SELECT {counts} FROM t", (first, first)).fetchone()
     assert rows[:2] == (sum(made), 0) and rows[2] > 200
@@ -121,23 +115,10 @@ def test_existing_rows_get_ids_of_their_time(server, db):
     schema, = db.execute("SELECT current_schema").fetchone()
     query = next(block for block in pages.recipe(PAGE, "IDs for rows that exist") if "CREATE TABLE order_ids" in block)
     query = query[query.index("CREATE TABLE") :].split(";")[0]
-    background, made = Background(), [0] * 4
-
-    def writes(number):
-        with server.connect() as writer:
-            while not background.ends.is_set():
-                writer.execute(f"INSERT INTO {schema}.orders DEFAULT VALUES")
-                made[number] += 1
-
-    for number in range(len(made)):
-        background.add(writes, number)
-    with background:
-        wait_until(lambda: min(made) > 20)
+    with writing(server, f"INSERT INTO {schema}.orders DEFAULT VALUES"):
         first, _ = convert(db, "orders")
         for table in ["order_ids", "again"]:
             db.execute(query.replace("order_ids", table).replace(":first_id", str(first)))
-        before = list(made)
-        wait_until(lambda: all(now > then + 20 for now, then in zip(made, before, strict=True)))
     assert db.execute("SELECT count(*) FROM (TABLE order_ids EXCEPT ALL TABLE again) d").fetchone() == (0,)
     count, wrong = db.execute("""SELECT count(*), count(*) FILTER (
         WHERE flake_timestamp(new_id) <> date_trunc('milliseconds', created_at)
@@ -146,13 +127,3 @@ def test_existing_rows_get_ids_of_their_time(server, db):
     all_ids = f"SELECT new_id FROM order_ids UNION ALL SELECT id FROM orders WHERE id >= {first}"
     total, different = db.execute(f"SELECT count(*), count(DISTINCT new_id) FROM ({all_ids}) ids").fetchone()
     assert total == different > count
-
-
-def test_a_standby_refuses(own_servers):
-    primary = own_servers()
-    primary.sql("CREATE TABLE t (id bigserial PRIMARY KEY)")
-    standby = own_servers(standby_of=primary)
-    standby.wait_for_replay(primary)
-    with standby.connect() as db:
-        error = pytest.raises(psycopg.errors.ReadOnlySqlTransaction, convert, db).value
-        assert "cannot execute flake_convert() during recovery" in str(error)

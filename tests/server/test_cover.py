@@ -4,7 +4,7 @@ import psycopg
 import pytest
 
 from standing_clock import at, running
-from watermark import OUTBOX, holds, holds_sno, insert_in_transactions, one, passes, passes_sno, take_snapshot, watermark
+from watermark import OUTBOX, holds, insert_in_transactions, one, passes, passes_sno, take_snapshot, watermark
 
 COVER = {"bigint": "flake_cover", "sno": "sno_cover"}
 TOO_LATE = psycopg.errors.ObjectNotInPrerequisiteState
@@ -25,6 +25,7 @@ def test_an_id_that_is_covered_holds_it(writer, tailer):
     id = make(writer)
     writer.execute("BEGIN")
     assert one(writer, "SELECT flake_cover(%s)", id) == id
+    assert writer.execute("SELECT flake_cover(NULL::bigint), sno_cover(NULL)").fetchone() == (None, None)
     assert holds(tailer, id)
     assert tailer.execute("SELECT pid FROM flake_open_transactions").fetchall() == [(writer.info.backend_pid,)]
     writer.execute("INSERT INTO outbox VALUES (%s)", (id,))
@@ -54,51 +55,20 @@ def test_an_id_ahead_of_the_clock_is_refused(server, writer, tailer, call):
     writer.execute("COMMIT")
 
 
-def test_it_returns_the_id(writer, tailer):
-    id = make(writer)
-    writer.execute(f"BEGIN; INSERT INTO outbox VALUES (flake_cover({id}))")
-    assert holds(tailer, id)
-    writer.execute("COMMIT")
-    assert passes(tailer, id)
-    assert one(writer, "SELECT flake_cover(NULL::bigint) IS NULL")
-    assert one(writer, "SELECT sno_cover(NULL) IS NULL")
-
-
 @pytest.mark.parametrize("make, kind, passes", [("flake_next('twitter')", "bigint", passes), ("sno_next()", "sno", passes_sno)])
 def test_an_id_below_a_watermark_is_refused(writer, tailer, make, kind, passes):
+    """It does not hold the watermark."""
     id = one(writer, f"SELECT {make}")
     assert passes(tailer, id)
+    before = watermark(tailer)
     error = pytest.raises(TOO_LATE, writer.execute, f"SELECT {COVER[kind]}('{id}')").value.diag
-    assert error.message_detail and error.message_hint
+    assert error.message_detail and error.message_hint and watermark(tailer) >= before
     # A transaction with IDs of its own may not cover it either. A new ID can always be covered.
     writer.execute(f"BEGIN; SELECT {make}; SAVEPOINT s")
     with pytest.raises(TOO_LATE):
         writer.execute(f"SELECT {COVER[kind]}('{id}')")
     writer.execute(f"ROLLBACK TO s; SELECT {COVER[kind]}({make}); COMMIT")
     assert tailer.execute("SELECT * FROM flake_open_transactions").fetchall() == []
-
-
-def test_a_refused_id_does_not_hold_the_watermark(writer, tailer):
-    id = make(writer)
-    assert passes(tailer, id)
-    before = watermark(tailer)
-    with pytest.raises(TOO_LATE):
-        writer.execute("SELECT flake_cover(%s)", (id,))
-    assert watermark(tailer) >= before
-    writer.execute("BEGIN; SAVEPOINT s")
-    with pytest.raises(TOO_LATE):
-        writer.execute("SELECT flake_cover(%s)", (id,))
-    writer.execute("ROLLBACK TO s; COMMIT")
-    assert watermark(tailer) >= before
-
-
-def test_a_covered_sno_holds_it(writer, tailer):
-    id = one(writer, "SELECT sno_next()::text")
-    writer.execute("BEGIN")
-    assert one(writer, f"SELECT sno_cover('{id}')::text") == id
-    assert holds_sno(tailer, id)
-    writer.execute("COMMIT")
-    assert passes_sno(tailer, id)
 
 
 def test_an_earlier_id_than_the_transactions_own_holds_it(writer, tailer):
@@ -113,31 +83,9 @@ def test_an_earlier_id_than_the_transactions_own_holds_it(writer, tailer):
     assert passes(tailer, own)
 
 
-def test_a_savepoint_that_is_rolled_back_still_holds_it(writer, tailer):
-    id = make(writer)
-    writer.execute("BEGIN; SAVEPOINT s")
-    writer.execute("SELECT flake_cover(%s)", (id,))
-    writer.execute(f"ROLLBACK TO s; INSERT INTO outbox VALUES ({id})")
-    assert holds(tailer, id)
-    writer.execute("COMMIT")
-    assert passes(tailer, id)
-
-
-def test_a_prepared_transaction_still_holds_it(writer, tailer):
-    id = make(writer)
-    writer.execute(f"BEGIN; INSERT INTO outbox VALUES (flake_cover({id})); PREPARE TRANSACTION 'covered'")
-    assert holds(tailer, id)
-    tailer.execute("COMMIT PREPARED 'covered'")
-    assert passes(tailer, id)
-
-
-def test_a_cursor_that_outlives_its_transaction_covers_all_its_ids(writer, tailer):
-    """WITH HOLD makes all IDs of the cursor before the transaction ends."""
+def test_an_id_of_a_cursor_that_outlived_its_transaction_can_be_too_late(writer, tailer):
+    """WITH HOLD makes all IDs of the cursor before the transaction ends. test_watermark.py covers one in time."""
     writer.execute("BEGIN; DECLARE ids CURSOR WITH HOLD FOR SELECT flake_batch('twitter', 3); COMMIT")
-    id = one(writer, "FETCH 1 FROM ids")
-    writer.execute(f"BEGIN; INSERT INTO outbox VALUES (flake_cover({id}))")
-    assert holds(tailer, id)
-    writer.execute("COMMIT")
     late = one(writer, "FETCH 1 FROM ids")
     assert passes(tailer, late)
     with pytest.raises(TOO_LATE):

@@ -81,17 +81,6 @@ def test_one_name_stands_for_two_layouts_in_two_databases(server):
         assert epoch(two, "mine") == 2021
 
 
-def test_two_names_for_the_same_bits_never_make_the_same_id(server):
-    with server.connect() as db:
-        create(db, "first", epoch="2024-01-01T00:00:00Z")
-        create(db, "second", epoch="2024-01-01T00:00:00Z", text="base58")
-        db.execute("CREATE UNLOGGED TABLE shared (id bigint PRIMARY KEY)")
-    script = """INSERT INTO shared SELECT flake_next(CASE n % 2 WHEN 0 THEN 'first' ELSE 'second' END)
-                FROM generate_series(1, 100) n;\n"""
-    server.pgbench(script, "-c", 16, "-j", 2, "-t", 100)
-    assert server.value("SELECT count(*) FROM shared") == 160_000
-
-
 def fields_of(db, layout, **first):
     """The fields of a layout with these fields above another layout's."""
     fields, = db.execute("SELECT fields FROM flake_layouts WHERE name = %s", (layout,)).fetchone()

@@ -6,11 +6,10 @@ test_watermark_restarts.py; marks are in test_mark.py, and watermarks of standby
 
 import contextlib
 
-import psycopg
 import pytest
 
 from clients import Made
-from standing_clock import at, attempt, cancelled, make, server_at_0, sessions
+from standing_clock import at, make, server_at_0
 from watermark import OUTBOX, insert, watermark
 
 DATABASES = ["postgres", "other"]
@@ -30,37 +29,6 @@ def server(own_servers):
 def session_of_each(server):
     with server.connect() as one, server.connect(dbname="other") as other:
         yield {"postgres": one, "other": other}
-
-
-def test_databases_of_a_server_make_different_ids(server):
-    """IDs are made at the same instants, and in procs that sessions of the other database have used."""
-    made = Made()
-    for seconds in [0, 2]:
-        server.set_clock(at(seconds))
-        with sessions(server) as dbs:
-            for db in dbs:
-                make(db, made)
-        with sessions(server, dbname="other") as dbs:
-            for db in dbs:
-                attempt(db, made)
-    with session_of_each(server) as dbs:
-        server.set_clock(at(4))
-        for db in dbs.values():
-            make(db, made)
-
-
-@either
-def test_start_above_waits_for_open_transactions(own_servers, database):
-    """A running statement may still return lower IDs, so flake_start_above() waits until it has ended."""
-    server = own_servers()
-    server.sql("CREATE DATABASE other TEMPLATE postgres")
-    with server.connect(dbname=database) as db, server.connect() as operator:
-        db.execute("BEGIN; DECLARE ids CURSOR FOR SELECT flake_batch('twitter', 200); FETCH 1 FROM ids")
-        id, = operator.execute("SELECT flake_max(clock_timestamp(), 'twitter')").fetchone()
-        with cancelled(operator), pytest.raises(psycopg.errors.QueryCanceled):
-            operator.execute("SELECT flake_start_above(%s, 'twitter')", (id,))
-        db.execute("COMMIT")
-        operator.execute("SELECT flake_start_above(%s, 'twitter')", (id,))
 
 
 @either

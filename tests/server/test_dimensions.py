@@ -1,7 +1,6 @@
-"""Every function in each dimension once: over rows, with named arguments, in partitions, views and functions, in databases of other
-encodings, time zones, states of transactions, and on timelines. The results must equal the results of one call at a time."""
-
-# ruff: noqa: E501
+"""Every function in each dimension once: over rows, with named arguments, in partitions, views and functions, in databases of
+other encodings, time zones, states of transactions, and on timelines. The results must equal the results of one call at a
+time."""
 
 import subprocess
 import time
@@ -74,8 +73,6 @@ def test_each_form_of_a_call(server, functions, edition, form):
         check_each(functions, edition, different)
 
 
-
-
 @both
 def test_results_are_values_of_their_types(server, functions, edition):
     """A value that a function assembles itself equals the value that PostgreSQL reads from its text."""
@@ -86,7 +83,8 @@ def test_results_are_values_of_their_types(server, functions, edition):
                 return None
             calls = [f"SELECT r IS DISTINCT FROM r::text::{function.type} FROM (SELECT {function.call(row)} AS r) s"
                      for row in function.rows]
-            found = [row for statement in [*filter(None, [function.row.before]), *calls] for row in db.execute(statement).fetchall()]
+            statements = [*filter(None, [function.row.before]), *calls]
+            found = [row for statement in statements for row in db.execute(statement).fetchall()]
             db.rollback()
             return [row for row in found if row == (True,)]
 
@@ -101,7 +99,9 @@ def test_arguments_that_are_left_out(server, functions, edition):
             for left in range(1, len(function.defaults) + 1):
                 for row in function.rows:
                     full = row[:-left] + function.defaults[-left:]
-                    short, full = (outcome(db, function, [function.query(function.call(given), full, 0)]) for given in (row[:-left], full))
+                    short, full = (
+                        outcome(db, function, [function.query(function.call(given), full, 0)]) for given in (row[:-left], full)
+                    )
                     if short != full:
                         return unlike(short, full)
             return None
@@ -121,9 +121,9 @@ def test_filters_over_partitions_of_partitions(server, functions, edition):
                 call, value = function.call(["id", *row[1:]]), function.call(row)
                 # The planner does not see through OFFSET.
                 seen, read = f"FROM {table} WHERE {call}", f"FROM (SELECT id, {call} AS r FROM {table} OFFSET 0) s WHERE r"
-                rows += [(f"{operator} {value}", db.execute(f"""
-                    SELECT array(SELECT id {seen} {operator} {value} ORDER BY id),
-                           array(SELECT id {read} {operator} {value} ORDER BY id)""").fetchone()) for operator in ["<", "<=", "=", ">=", ">"]]
+                for where in (f"{operator} {value}" for operator in ["<", "<=", "=", ">=", ">"]):
+                    both = f"SELECT array(SELECT id {seen} {where} ORDER BY id), array(SELECT id {read} {where} ORDER BY id)"
+                    rows.append((where, db.execute(both).fetchone()))
             return [(where, pair) for where, pair in rows if pair[0] != pair[1]]
 
         check_each(functions, edition, different)
@@ -199,7 +199,8 @@ PLACES = {
 
 def is_exempt(function, place):
     """A time without a zone is one of the session, and a drawing has times as the session writes them."""
-    return place in list(PLACES)[:3] and ({"date", "timestamp without time zone"} & {*function.types} or "explain" in function.name)
+    is_local = {"date", "timestamp without time zone"} & {*function.types} or "explain" in function.name
+    return place in list(PLACES)[:3] and is_local
 
 
 @both
@@ -248,7 +249,8 @@ def test_databases_of_other_encodings(server, functions, database):
 
 # Roles, how a session becomes them, and which functions they may call.
 ROLES = [
-    ("stranger", "", ["everybody", "setter"]), ("watcher", "", ["everybody", "monitor"]), ("keeper", "", ["everybody", "setter", "owner"]),
+    ("stranger", "", ["everybody", "setter"]), ("watcher", "", ["everybody", "monitor"]),
+    ("keeper", "", ["everybody", "setter", "owner"]),
     ("admin", "SET ROLE postgres", ["everybody", "monitor", "setter", "owner", "superuser"]),
     ("postgres", "SET ROLE stranger", ["everybody", "setter"]),
 ]  # fmt: skip
@@ -274,7 +276,8 @@ def test_a_role_gains_nothing_by_what_its_session_has_called_before(server, func
             dbname="main", user="outsider", autocommit=False) as fresh:
 
         def different(function):
-            called = [*filter(None, [function.row.before]), "SAVEPOINT a", *function.plain(), "ROLLBACK TO a", "SET LOCAL ROLE outsider"]
+            before, then = [*filter(None, [function.row.before]), "SAVEPOINT a"], ["ROLLBACK TO a", "SET LOCAL ROLE outsider"]
+            called = [*before, *function.plain(), *then]
             for query in function.plain():
                 expected = outcome(fresh, function, [query])
                 refused.update([function.signature] if expected == "42501" else [])
@@ -287,7 +290,8 @@ def test_a_role_gains_nothing_by_what_its_session_has_called_before(server, func
 
 
 TREES = """DO $$ BEGIN FOR n IN 1 .. 150 LOOP EXECUTE format('CREATE VIEW tree%s AS SELECT flake_decode(%s) AS x, %s AS y', n, n,
-    (SELECT string_agg(format('(%s + length(%L))', i, repeat('x', 20)), ' + ') FROM generate_series(1, 60) i)); END LOOP; END $$"""
+    (SELECT string_agg(format('(%s + length(%L))', i, repeat('x', 20)), ' + ') FROM generate_series(1, 60) i));
+    END LOOP; END $$"""
 # How much memory of its own a session may need for a call beside large trees, and for many calls, in MB.
 ONCE, MANY = 12, 0.7
 
@@ -313,7 +317,8 @@ def test_memory(server, functions, edition):
             if function.row.before:
                 db.execute(function.row.before)
             source = f"FROM ({function.values(with_nulls=False)}) v({', '.join(['n', *function.columns])})"
-            call = f"SELECT count(r) FROM (SELECT {function.call(function.columns)} AS r {source}, generate_series(1, %s) g OFFSET 0) s"
+            called = f"SELECT {function.call(function.columns)} AS r {source}, generate_series(1, %s) g OFFSET 0"
+            call = f"SELECT count(r) FROM ({called}) s"
             began = time.monotonic()
             db.execute(call % 100)
             calls, before = min(10_000, int(50 / (time.monotonic() - began))), peak_memory(db)

@@ -10,139 +10,105 @@ from clients import Made
 from standing_clock import SESSIONS, at, attempts, make, make_in_all, running, server_at_0, sessions, wait_until
 from watermark import announce, below
 
-# A library that records which files are flushed.
-FLUSHES = """
+# A library that records what happens to the file of marks and to the data directory. A flush of the file's data fails while a
+# file "broken" exists in the data directory, and lasts as long as a file "slow" does.
+DISK = """
 #define _GNU_SOURCE
 #include <dlfcn.h>
-#include <fcntl.h>
-#include <stdio.h>
-#include <unistd.h>
-int fdatasync(int file)
-{
-    int (*flush)(int) = (int (*)(int)) dlsym(RTLD_NEXT, "fdatasync"), log = open("LOG", O_WRONLY | O_APPEND);
-    char link[64], name[4096];
-    ssize_t length;
-    snprintf(link, sizeof link, "/proc/self/fd/%d", file);
-    length = readlink(link, name, sizeof name - 1);
-    if (length > 0)
-    {
-        name[length] = '\\n';
-        if (write(log, name, length + 1) < 0) {}
-    }
-    close(log);
-    return flush(file);
-}
-"""
-
-
-def preload(server, name, source):
-    """Preloads a library that replaces functions, in a server that flushes."""
-    library = server.compile(name, source)
-    preloaded = server.environment["SERVER_ENV"]
-    server.environment["SERVER_ENV"] = preloaded.replace("LD_PRELOAD=", f"LD_PRELOAD={library}:")
-    server.restart("fsync=on")
-
-
-def test_each_record_that_grants_time_is_flushed(own_servers):
-    server, made = server_at_0(own_servers), Made()
-    log = server.base / "flushes"
-    log.touch()
-    log.chmod(0o666)
-    preload(server, "flushes", FLUSHES.replace("LOG", str(log)))
-
-    def flushes():
-        return sum(line.endswith("/flake.mark") for line in log.read_text().splitlines())
-
-    with server.connect() as db:
-        server.set_clock(at(10))
-        make(db, made)
-        for seconds in [20, 30, 40]:
-            before = flushes()
-            server.set_clock(at(seconds))
-            make(db, made)
-            assert flushes() == before + 1
-
-
-# A library that records the flushes and the renames of files of the data directory.
-REPLACED = """
-#define _GNU_SOURCE
-#include <dlfcn.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
-static void note(const char *what, const char *name)
+static int is_noted(const char *what, const char *name)
 {
-    int log = open("LOG", O_WRONLY | O_APPEND);
+    int log, is_mark = strstr(name, "flake.mark") != NULL;
     char line[4200];
     int length = snprintf(line, sizeof line, "%s %s\\n", what, name);
-    if (strstr(name, "flake.mark") || strlen(name) >= 5 && !strcmp(name + strlen(name) - 5, "/data"))
+    if (is_mark || (strlen(name) >= 5 && !strcmp(name + strlen(name) - 5, "/data")))
+    {
+        log = open("LOG", O_WRONLY | O_APPEND);
         if (write(log, line, length) < 0) {}
-    close(log);
+        close(log);
+    }
+    return is_mark;
+}
+static int of_file(const char *what, int file)
+{
+    char link[64], name[4096] = "";
+    snprintf(link, sizeof link, "/proc/self/fd/%d", file);
+    return readlink(link, name, sizeof name - 1) > 0 && is_noted(what, name);
 }
 int fsync(int file)
 {
-    int (*flush)(int) = (int (*)(int)) dlsym(RTLD_NEXT, "fsync");
-    char link[64], name[4096] = "";
-    snprintf(link, sizeof link, "/proc/self/fd/%d", file);
-    if (readlink(link, name, sizeof name - 1) > 0)
-        note("flush", name);
-    return flush(file);
+    of_file("flush", file);
+    return ((int (*)(int)) dlsym(RTLD_NEXT, "fsync"))(file);
+}
+int fdatasync(int file)
+{
+    if (of_file("data", file))
+    {
+        if (access("broken", F_OK) == 0)
+            return errno = EIO, -1;
+        if (access("slow", F_OK) == 0)
+            close(open("flushing", O_CREAT | O_WRONLY, 0600));
+        while (access("slow", F_OK) == 0)
+            usleep(10000);
+    }
+    return ((int (*)(int)) dlsym(RTLD_NEXT, "fdatasync"))(file);
 }
 int rename(const char *from, const char *to)
 {
-    int (*next)(const char *, const char *) = (int (*)(const char *, const char *)) dlsym(RTLD_NEXT, "rename");
-    note("rename", to);
-    return next(from, to);
+    is_noted("rename", to);
+    return ((int (*)(const char *, const char *)) dlsym(RTLD_NEXT, "rename"))(from, to);
 }
 """
+
+
+def preload(server, while_stopped=lambda: None):
+    """Preloads the library in a server that flushes. Returns a function that tells what was recorded since it was called."""
+    log = server.base / "disk"
+    log.touch()
+    log.chmod(0o666)
+    library = server.compile("disk", DISK.replace("LOG", str(log)))
+    preloaded = server.environment["SERVER_ENV"]
+    server.environment["SERVER_ENV"] = preloaded.replace("LD_PRELOAD=", f"LD_PRELOAD={library}:")
+    server.restart("fsync=on", while_stopped=while_stopped)
+
+    def told():
+        lines = log.read_text().splitlines()
+        log.write_text("")
+        return [(line.split()[0], re.split("[ /]", line)[-1]) for line in lines]
+
+    told()
+    return told
+
+
+def test_each_record_that_grants_time_is_flushed(own_servers):
+    server, made = server_at_0(own_servers), Made()
+    told = preload(server)
+    with server.connect() as db:
+        for seconds in [10, 20, 30, 40]:
+            told()
+            server.set_clock(at(seconds))
+            make(db, made)
+            assert seconds == 10 or told() == [("data", "flake.mark")]
 
 
 def test_a_new_file_is_flushed_before_its_name_and_its_directory_after(own_servers):
     """The simulator's new file is on disk at once. A crash between would leave an empty file, or an older one."""
     server = server_at_0(own_servers)
-    log = server.base / "replaced"
-    log.touch()
-    log.chmod(0o666)
-    server.stop()
-    (server.dir / "data" / "flake.mark").unlink()
-    library = server.compile("replaced", REPLACED.replace("LOG", str(log)))
-    preloaded = server.environment["SERVER_ENV"]
-    server.environment["SERVER_ENV"] = preloaded.replace("LD_PRELOAD=", f"LD_PRELOAD={library}:")
-    server.launch("fsync=on")
-    log.write_text("")
+    told = preload(server, while_stopped=(server.dir / "data" / "flake.mark").unlink)
     # Without the file, no ID is made until the time that it may have granted is over.
     server.set_clock(running(3600))
     server.sql("SELECT flake_next('twitter')")
-    steps = [(step.split()[0], re.split("[ /]", step)[-1]) for step in log.read_text().splitlines()]
-    assert steps == [("flush", "flake.mark.new"), ("rename", "flake.mark"), ("flush", "data")], steps
-
-
-# A library that makes the flush of a mark fail while a file exists.
-FAILS = """
-#define _GNU_SOURCE
-#include <dlfcn.h>
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
-#include <unistd.h>
-int fdatasync(int file)
-{
-    int (*flush)(int) = (int (*)(int)) dlsym(RTLD_NEXT, "fdatasync");
-    char link[64], name[4096] = "";
-    snprintf(link, sizeof link, "/proc/self/fd/%d", file);
-    if (access("broken", F_OK) != 0 || readlink(link, name, sizeof name - 1) < 0 || !strstr(name, "/flake.mark"))
-        return flush(file);
-    errno = EIO;
-    return -1;
-}
-"""
+    assert told() == [("flush", "flake.mark.new"), ("rename", "flake.mark"), ("flush", "data"), ("data", "flake.mark")]
 
 
 def test_an_acceptance_that_could_not_be_flushed_takes_no_watermark_back(own_servers):
     """The acceptance is in the file, and a crash follows. A watermark was asked for in between."""
     server, made = server_at_0(own_servers), Made()
-    preload(server, "fails", FAILS)
+    preload(server)
     server.set_clock(at(3600))
     make_in_all(server, made)
     announce(server)

@@ -1,7 +1,6 @@
 """Sessions that end in the middle of a call, or leave before a crash."""
 
 import concurrent.futures
-import contextlib
 
 import psycopg
 import pytest
@@ -65,28 +64,6 @@ def test_sessions_that_end_while_the_page_is_locked_keep_nobody_waiting(own_serv
         owner.execute("ROLLBACK")
     make_in_all(server, made)
     make_in_all(server, made, dbname="other", user="owns")
-
-
-@pytest.mark.parametrize("leaves", ["before", "meanwhile"])
-def test_a_crash_after_a_session_has_left_makes_no_id_twice(own_servers, leaves):
-    """A restart begins above everything that was reserved, whoever has used it."""
-    server, made = server_at_0(own_servers), Made()
-    if leaves == "before":
-        make_in_all(server, made)
-    with contextlib.ExitStack() as opened:
-        dbs = [opened.enter_context(server.connect()) for _ in range(SESSIONS)]
-        for db in dbs:
-            make(db, made)
-        if leaves == "meanwhile":
-            with server.session() as other:
-                make(other, made)
-        # This instant lies in the reserve.
-        server.set_clock(at(1.5))
-        for db in dbs:
-            make(db, made)
-        server.stop("immediate")
-    server.launch()
-    pass_through(server, made, 1.5)
 
 
 @pytest.mark.parametrize("mode", ["fast", "immediate"])

@@ -1,9 +1,6 @@
-"""Faults of real servers: no ID that was ever returned to a client is made again.
+"""Faults of real servers: no ID that was ever returned to a client is made again. The nemesis draws crashes, restarts and clocks
+that are set under load."""
 
-FLAKE_SOAK=n repeats the random faults n times.
-"""
-
-import contextlib
 import functools
 import os
 import signal
@@ -12,11 +9,9 @@ import time
 import psycopg
 import pytest
 
-from clients import EXIT, EXPECTED, KINDS, MAKE, Load, Made, wait_for_server
+from clients import EXIT, KINDS, MAKE, Load, Made, wait_for_server
 from standing_clock import at
 from waiting import LONG, Background, cancelled_once, wait_until, waits_in_ticks
-
-SOAK = int(os.environ.get("FLAKE_SOAK", "1"))
 
 
 @pytest.fixture
@@ -62,76 +57,6 @@ def kill_a_backend(server, made):
     wait_for_server(server)
 
 
-FAULTS = {
-    "kill": lambda server, clock, made: (server.set_clock(clock), kill_a_backend(server, made)),
-    "immediate": lambda server, clock, _: server.restart(mode="immediate", while_stopped=lambda: server.set_clock(clock)),
-    "fast": lambda server, clock, _: server.restart(mode="fast", while_stopped=lambda: server.set_clock(clock)),
-}
-
-
-@pytest.mark.matrix
-@pytest.mark.parametrize("round", range(SOAK))
-@pytest.mark.parametrize("fault", list(FAULTS))
-def test_a_crash_or_restart_under_load_makes_no_id_twice_although_the_clock_is_set(faked, fault, round):
-    """The clock is set back by ten seconds and by an hour, and ahead and back. Clients continue as soon as they may."""
-    made = Made()
-    with Load(faked, made) as load:
-        for clock in ["+0", "-10", "-3600", "-3595", "+5", "+0", "+0"]:
-            time.sleep(0.7)
-            FAULTS[fault](faked, clock, made)
-        faked.set_clock("+30")  # past everything that was used
-        made.wait_for_more(2000)
-    assert load.thrown_out > 0
-
-
-def test_sessions_after_steps_back_go_on_at_once(faked):
-    """Whichever proc they have, and however far the clock goes."""
-    made = Made()
-    faked.set_clock("+7200")
-    with faked.connect() as db:
-        made.make(db, 100)
-    for clock in ["+7000", "+3600", "-3600"]:
-        faked.set_clock(clock)
-        for _ in range(4):
-            with faked.connect() as db:
-                assert made.make_each(db, 100) == []
-    assert faked.value("SELECT extract(epoch FROM lead)::float FROM flake_stat") > 10_000
-
-
-def test_a_clock_that_was_ahead_can_be_given_up(faked):
-    """The node's other generation has IDs that do not lead any more. They are not made again when the wrong time comes."""
-    made, lead = Made(), "SELECT extract(epoch FROM lead)::float FROM flake_stat"
-    with faked.connect() as db, faked.connect() as other:
-        made.make(db, 100)
-        # While the clock stands, there are few IDs of base64id.
-        faked.set_clock(at(0))
-        made.make(db, 4)
-        made.make(other, 4)
-        faked.set_clock(at(1))
-        made.make(db, 4)
-        faked.set_clock("+0")
-        accept = "SET ROLE pg_monitor; SELECT flake_accept_clock()"
-        denied = pytest.raises(psycopg.errors.InsufficientPrivilege, faked.sql, accept)
-        assert "flake_accept_clock" in str(denied.value)
-        early, = faked.sql("SELECT flake_accept_clock() < now() + interval '10 s'")[0]
-        assert early
-        for session in [db, other, faked.connect()]:
-            assert made.make_each(session, 100) == []
-        assert faked.value(lead) < 10
-        # The acceptance survives restarts of both kinds.
-        for mode in ["fast", "immediate"]:
-            faked.restart(mode=mode)
-            with faked.connect() as new:
-                assert made.make_each(new, 100) == []
-            assert faked.value(lead) < 10
-    # The real time reaches the wrong time.
-    for clock in [at(0), at(1)]:
-        faked.set_clock(clock)
-        for _ in range(2):
-            with faked.connect() as db:
-                made.make(db, 4)
-
-
 def test_the_clock_is_reported_once(faked):
     made = Made()
 
@@ -164,25 +89,6 @@ def test_sessions_in_the_procs_of_other_processes_make_no_id_twice(faked):
         assert faked.value("SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'walsender'") == 6
     finally:
         [db.close() for db in together]
-
-
-def test_an_extension_that_is_recreated_under_load_makes_no_id_twice(server):
-    server.sql("CREATE DATABASE dropping")
-    made = Made()
-    expected = (*EXPECTED, psycopg.errors.UndefinedFunction, psycopg.errors.InternalError)
-
-    def run():
-        with server.connect(dbname="dropping") as db:
-            while not clients.ends.is_set():
-                with contextlib.suppress(*expected):
-                    made.make(db, 20)
-
-    clients = Background(*[run] * 4)
-    with clients, server.connect(dbname="dropping") as db:
-        for _ in range(20):
-            db.execute("CREATE EXTENSION flake")
-            made.wait_for_more(20)
-            db.execute("DROP EXTENSION flake")
 
 
 def test_backends_that_end_by_exit_make_no_id_twice(servers):

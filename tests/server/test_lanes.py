@@ -33,16 +33,6 @@ def assert_made_once(server, name="made"):
     return count
 
 
-@pytest.mark.parametrize("layout", ["si", "twitter"])
-def test_bulk_inserts_of_many_sessions_make_no_id_twice(server, layout):
-    """The sessions of a layout use up the IDs of their lanes, and take from the lanes of others."""
-    make_table(server, layout)
-    script = f"INSERT INTO made SELECT FROM generate_series(1, {BULK});\n"
-    server.pgbench(script, "-c", SESSIONS, "-j", 2, "-t", SECONDS)
-    assert assert_made_once(server) == SESSIONS * BULK * SECONDS
-    assert server.value("SELECT count(DISTINCT session) FROM made") == SESSIONS
-
-
 @pytest.mark.parametrize("layout", ["si", pytest.param("twitter", marks=pytest.mark.matrix)])
 def test_batches_beside_single_inserts_make_no_id_twice(server, layout):
     """Batches take large blocks from all lanes, and single inserts small ones."""

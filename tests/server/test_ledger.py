@@ -32,15 +32,19 @@ def has_no_memory(db, made):
 
 
 def test_a_session_without_the_segment_gets_an_error(servers):
-    """The error comes before any time is used, and the next call tries again."""
-    server, made = servers("dynamic_shared_memory_type=mmap"), Made()
-    for _ in range(2):
+    """The error comes before any time is used, and the next call tries again. The session makes no IDs and returns no watermark,
+    so no watermark can miss its IDs."""
+    server, made = servers("dynamic_shared_memory_type=mmap", "autovacuum=off"), Made()
+    for first in ["flake_next('twitter')", "flake_watermark()", "flake_cover(flake_min(clock_timestamp()))", "flake_check()"]:
         with server.connect() as db:
             with no_memory(server):
+                pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState, db.execute, f"SELECT {first}")
                 assert has_no_memory(db, made)
                 assert has_no_memory(db, made)
-                pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState, db.execute, "SELECT * FROM flake_check()")
             made.make(db, 10)
+            below = "SELECT flake_timestamp(%s) < flake_watermark()"
+            id, = db.execute("SELECT flake_next('twitter')").fetchone()
+            wait_until(lambda: db.execute(below, (id,)).fetchone()[0])  # noqa: B023
 
 
 def test_the_first_session_without_memory_leaves_the_next_call_to_create_the_segment(servers):
@@ -194,20 +198,6 @@ def test_the_extension_can_be_created_beside_another_version_of_the_library(serv
             made.make(db, 10)
 
 
-def test_all_layouts_and_many_partitions_in_one_proc_make_no_id_twice(server):
-    names = [name for name, in server.sql(GENERATING)]
-    assert len(names) > 8
-    calls = [f"flake_next('{name}')::text" for name in names] + [f"sno_next(0, {n})::text" for n in range(20)]
-    made = {call: [] for call in calls}
-    for _ in range(12):
-        with server.connect() as db:
-            for row in db.execute(f"SELECT {', '.join(calls)} FROM generate_series(1, 5)"):
-                for call, id in zip(calls, row, strict=True):
-                    made[call].append(id)
-    for call, ids in made.items():
-        assert len(set(ids)) == 60, call
-
-
 def test_a_session_keeps_one_generator_for_each_layout_and_partition(server):
     """Only a few are at hand without a lookup. A session that did not find the others would make them again and again."""
     names = [name for name, in server.sql(GENERATING)]
@@ -217,24 +207,6 @@ def test_a_session_keeps_one_generator_for_each_layout_and_partition(server):
         before = peak_memory(db)
         db.execute(f"SELECT count(*) FROM (SELECT {calls} FROM generate_series(1, 4000) OFFSET 0) s")
         assert peak_memory(db) - before < 5
-
-
-def test_a_thousand_connections_make_ids_or_get_an_error_at_once(servers):
-    """Every layout makes IDs, or its first call says that the configuration leaves none."""
-    server = servers("max_connections=1000", "flake.node_count=128", "flake.node_id=127")
-    answers = {}
-    with server.connect() as db:
-        for name, in db.execute(GENERATING).fetchall():
-            try:
-                ids = {id for id, in db.execute("SELECT flake_next(%s) FROM generate_series(1, 20)", (name,))}
-                answers[name] = len(ids)
-            except psycopg.Error as error:
-                answers[name] = error.sqlstate
-        assert len({id for id, in db.execute("SELECT sno_next() FROM generate_series(1, 20)")}) == 20
-        assert len({id for id, in db.execute("SELECT sno_next(0, 1) FROM generate_series(1, 20)")}) == 20
-    assert answers["twitter"] == answers["tsid"] == 20
-    assert set(answers.values()) == {20, "22023"}
-    assert answers["si"] == "22023", "32 workers for 128 nodes"
 
 
 def test_flake_stat_shows_the_ledger_to_those_who_monitor(servers):
@@ -256,8 +228,6 @@ def test_flake_stat_shows_the_ledger_to_those_who_monitor(servers):
         assert db.execute("SELECT issued FROM flake_stat").fetchone() == (3030,)
     with server.connect(user="nobody") as db:
         assert db.execute("SELECT flake_next('twitter') > 0").fetchone() == (True,)
-        for query in ["SELECT * FROM flake_stat", "SELECT flake_stat()", "SELECT flake_accept_clock()"]:
-            pytest.raises(psycopg.errors.InsufficientPrivilege, db.execute, query)
 
 
 def test_waits_have_a_name(servers):

@@ -133,24 +133,6 @@ def test_it_stays_in_the_schema_in_which_it_was_created(server):
             db.execute("CREATE EXTENSION flake")
 
 
-def test_an_owner_without_superuser_makes_and_restores_layouts(server):
-    server.sql("CREATE ROLE keeper LOGIN")
-    for database in ["kept", "kept_again"]:
-        server.sql(f"CREATE DATABASE {database} OWNER keeper")
-    with server.connect(dbname="kept", user="keeper") as db:
-        db.execute("CREATE EXTENSION flake")
-        db.execute("SELECT flake_create_layout('mine', '{\"like\": \"si\"}')")
-        db.execute("CREATE TABLE a (id bigint DEFAULT flake_next('mine'), "
-                   "at timestamptz GENERATED ALWAYS AS (flake_timestamp(id, 'mine')) STORED)")  # fmt: skip
-        db.execute("INSERT INTO a DEFAULT VALUES")
-    dump = server.run("pg_dump", "--no-owner", "kept").stdout
-    restored = server.run("psql", "-X", "-q", "-v", "ON_ERROR_STOP=1", "-U", "keeper", "-d", "kept_again", input=dump)
-    assert restored.stderr == ""
-    with server.connect(dbname="kept_again", user="keeper") as db:
-        assert db.execute("SELECT count(at) FROM a").fetchone() == (1,)
-        db.execute("DROP TABLE a; SELECT flake_drop_layout('mine'), flake_create_layout('other', '{\"like\": \"si\"}')")
-
-
 def test_versions_agree(server):
     """The version is in Cargo.toml, and PGXN's metadata repeats it."""
     assert server.value("SELECT extversion FROM pg_extension WHERE extname = 'flake'") == VERSION

@@ -1,13 +1,11 @@
 """managed/flake.sql when clocks are set: IDs count on, by up to an hour ahead of the clock."""
 
-import concurrent.futures
-
 import psycopg
 import pytest
 
 from standing_clock import at, running
 from test_managed_making import clocked
-from waiting import LONG, is_busy, wait_until
+from waiting import LONG, Waiting
 
 __all__ = ["clocked"]
 STATE = psycopg.errors.ObjectNotInPrerequisiteState
@@ -59,14 +57,13 @@ def test_a_tick_that_is_used_up_ahead_of_the_clock_is_followed_by_the_next_one(c
 def test_a_clock_that_steps_back_while_a_session_raises_the_sequence_lets_nobody_run_in_circles(clocked):
     """The session has read the clock, and waits for the lock."""
     clocked.set_clock(at(HOUR))
-    with clocked.connect() as other, clocked.connect() as db, concurrent.futures.ThreadPoolExecutor(1) as pool:
+    with clocked.connect() as other, clocked.connect() as db:
         db.execute(f"SET statement_timeout = '{LONG}s'")
         other.execute("BEGIN; LOCK TABLE flake.gate")
-        making = pool.submit(db.execute, "SELECT flake_timestamp(flake_next('twitter'))::text")
-        wait_until(lambda: is_busy(clocked, db, "Lock"))
+        making = Waiting(clocked, db, lambda db: db.execute("SELECT flake_timestamp(flake_next('twitter'))::text"))
         clocked.set_clock(at(HOUR - 600))
         other.execute("COMMIT")
-        assert making.result().fetchone() == (clocked.value("SELECT (clock_timestamp() + interval '600 s')::text"),)
+        assert making.end().fetchone() == (clocked.value("SELECT (clock_timestamp() + interval '600 s')::text"),)
 
 
 def test_it_starts_above_an_id(clocked):

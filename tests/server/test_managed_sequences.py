@@ -1,14 +1,12 @@
 """managed/sequences.sql, adopted sequences in plain SQL: nextval returns IDs, PostgreSQL's own functions errors or these IDs."""
 
-import concurrent.futures
-
 import psycopg
 import pytest
 
 import managed
 from conftest import ROOT
 from test_managed_making import managed_server
-from waiting import is_busy, wait_until
+from waiting import Waiting
 
 FILE = ROOT / "managed/sequences.sql"
 STATE, DENIED = psycopg.errors.ObjectNotInPrerequisiteState, psycopg.errors.InsufficientPrivilege
@@ -94,15 +92,14 @@ def test_default_privileges_give_no_role_an_identitys_sequence(db):
 
 def test_no_number_is_given_after_the_undo_knows_the_next_one(plain, db):
     """A program calls nextval while the call waits for the sequence."""
-    with plain.connect(dbname="shop", user="owner") as asking, concurrent.futures.ThreadPoolExecutor(1) as pool:
+    with plain.connect(dbname="shop", user="owner") as asking:
         asking.execute("BEGIN")
         value(asking, "SELECT nextval('orders_id_seq')")
         db.execute("SET lock_timeout = '60s'")
-        undo = pool.submit(adopt, db, "orders")
-        wait_until(lambda: is_busy(plain, db, "Lock"))
+        waiting = Waiting(plain, db, lambda db: adopt(db, "orders"))
         last = value(asking, "SELECT nextval('orders_id_seq')")
         asking.execute("COMMIT")
-        db.execute(undo.result())
+        db.execute(waiting.end())
     assert insert(db) == last + 1
 
 

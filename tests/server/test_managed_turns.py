@@ -1,6 +1,5 @@
 """managed/flake.sql over promotions: an old primary that still runs and the new one make different IDs."""
 
-import concurrent.futures
 import itertools
 import random
 
@@ -11,7 +10,7 @@ import managed
 from standing_clock import at
 from test_managed_making import managed_server
 from turn_model import TURNS, Record, counted, first_free, followed, nearest_of_all
-from waiting import is_busy, wait_until
+from waiting import Waiting
 
 # How many numbers of timelines restores elsewhere have taken before a promotion.
 SKIPPED = [3, 0, 1, 4, 2, 0, 0, 3, 7, 2]
@@ -109,12 +108,11 @@ def test_a_session_follows_the_timeline_of_the_last_checkpoint_if_the_server_sho
 def test_two_sessions_can_set_the_node_at_the_same_time(own_servers):
     """The second one waits for the first one's transaction."""
     server = managed_server(own_servers)
-    with server.connect() as db, server.connect() as other, concurrent.futures.ThreadPoolExecutor(1) as pool:
+    with server.connect() as db, server.connect() as other:
         db.execute("BEGIN; SELECT flake_set_node(1, 4)")
-        second = pool.submit(other.execute, "SELECT flake_set_node(2, 4)")
-        wait_until(lambda: is_busy(server, other, "Lock"))
+        waiting = Waiting(server, other, lambda other: other.execute("SELECT flake_set_node(2, 4)"))
         # Sessions make IDs meanwhile.
         assert server.value("SELECT count(*) FROM flake_batch('twitter', 10)") == 10
         db.execute("COMMIT")
-        second.result()
+        waiting.end()
         assert server.value("SELECT node_id FROM flake.installation()") == 2

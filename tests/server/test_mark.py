@@ -7,7 +7,7 @@ import pytest
 
 from clients import KINDS, MAKE, Made
 from conftest import bindir
-from standing_clock import TABLE, at, attempt, attempts, fail_over, insert, make, make_in_all, pass_through, server_at_0
+from standing_clock import TABLE, at, attempt, attempts, fail_over, insert, make, pass_through, server_at_0
 
 # Until when the value reserves time in the first generation.
 UNTIL = "SELECT to_timestamp((last_value >> 32) * 4 + 1577836800) > now() FROM flake_internal.flake_mark"
@@ -88,24 +88,6 @@ def test_the_page_says_what_a_lost_file_said(own_servers):
     attempts(server, made)
     attempts(server, made, dbname="other")
     pass_through(server, made, -3600, 0, 60, dbname="other")
-
-
-def test_a_clean_restart_does_not_wait(own_servers):
-    """The marks are seconds ahead, but neither the database that made the last IDs waits nor another one."""
-    server, made = server_at_0(own_servers), Made()
-    server.sql("CREATE DATABASE other")
-    for statement in ["CREATE EXTENSION flake", TABLE]:
-        with server.connect(dbname="other") as db:
-            db.execute(statement)
-    for seconds in [0, 10, 20]:
-        server.set_clock(at(seconds))
-        for dbname in ["postgres", "other"]:
-            insert(server, made, dbname=dbname)
-        server.stop()
-        server.set_clock(at(seconds + 1))
-        server.launch()
-        for dbname in ["other", "postgres"]:
-            make_in_all(server, made, dbname=dbname)
 
 
 def test_its_last_value_can_be_set_by_setval(own_servers):

@@ -2,26 +2,17 @@
 
 import pytest
 
-import adopting
-from adopting import LARGE, PATH, adopt, one
+from adopting import LARGE, PATH, adopt, db, one, server
 from conftest import ROOT
 from pages import recipe
+
+__all__ = ["db", "server"]
 
 PRINTED = recipe(ROOT / "docs/how-to/adopt.md", "New tables")[0].partition("CREATE TABLE lines")[0]
 SMALL = "CREATE TABLE lines (id bigserial PRIMARY KEY, n serial, v int)"
 DEFAULTS = """SELECT attname, pg_get_expr(adbin, adrelid) FROM pg_attrdef
               JOIN pg_attribute ON attrelid = adrelid AND attnum = adnum WHERE adrelid = %s::regclass ORDER BY attnum"""
 ID = f"INSERT INTO lines (v) VALUES (1) RETURNING id > {1 << 40}, lastval() = n OR lastval() = id"
-
-
-@pytest.fixture(scope="module")
-def server(servers):
-    return adopting.make(servers())
-
-
-@pytest.fixture
-def db(server):
-    yield from adopting.in_database(server)
 
 
 @pytest.fixture

@@ -179,33 +179,49 @@ def test_a_tarball_is_for_one_version(tarball, tmp_path, version):
     assert not (tmp_path / "a b").exists()
 
 
-def blocked(folder, name):
-    """Puts a file where a directory must be created."""
-    (folder / name).parent.mkdir(parents=True, exist_ok=True)
-    (folder / name).write_text("")
+def run(program, folder, **environment):
+    environment |= {"PG_CONFIG": str(pg_config(folder, "15.1"))}
+    return subprocess.run(
+        [program], check=False, capture_output=True, text=True, stdin=subprocess.DEVNULL, env=os.environ | environment
+    )
 
 
-LACKS = ["lib/flake.so", "share/extension/flake.control", "share/extension"]
-BLOCKED = ["a b/lib", "a b/share/extension"]
+@pytest.fixture(params=["tarball", "build"])
+def way(request, tarball, tmp_path):
+    """Two ways to install: the files that are installed, what installs them, and where they come to."""
+    if request.param == "tarball":
+        return tmp_path, lambda: install(tarball, pg_config(tmp_path, "15.1")), tmp_path / "a b"
+    stage, there = tmp_path / f"stage{tmp_path}/a b", tmp_path / f"there{tmp_path}/a b"
+    for part in ("lib", "share"):
+        shutil.copytree(tmp_path / part, stage / part)
+    places = {"FLAKE_STAGE": str(tmp_path / "stage"), "DESTDIR": str(tmp_path / "there")}
+    return stage, lambda: run(ROOT / "scripts/install", tmp_path, **places), there
 
 
-@pytest.mark.parametrize("lacks", LACKS)
-def test_a_tarball_that_lacks_a_file_is_not_installed(tarball, tmp_path, lacks):
-    """The tarball was cut off, for example. The script must not say that it has installed anything."""
-    if (tmp_path / lacks).is_dir():
-        shutil.rmtree(tmp_path / lacks)
-    else:
-        (tmp_path / lacks).unlink()
-    done = install(tarball, pg_config(tmp_path, "15.1"))
+def test_a_build_is_installed(way):
+    _, install, there = way
+    assert install().returncode == 0
+    assert sorted(path.name for path in there.rglob("*") if path.is_file()) == sorted(["flake.so", *SHARED])
+
+
+@pytest.mark.parametrize("lacks", ["lib/flake.so", "share/extension/flake.control", "share/extension"])
+def test_what_lacks_a_file_is_not_installed(way, lacks):
+    """A tarball was cut off, for example. Nobody must say that anything was installed."""
+    files, install, there = way
+    shutil.rmtree(files / lacks) if (files / lacks).is_dir() else (files / lacks).unlink()
+    done = install()
     assert done.returncode != 0 and done.stderr
-    assert not (tmp_path / "a b/share/extension/flake.control").exists()
+    assert not (there / "share/extension/flake.control").exists()
 
 
-@pytest.mark.parametrize("name", BLOCKED)
-def test_a_tarball_is_not_installed_where_a_directory_cannot_be_made(tarball, tmp_path, name):
-    blocked(tmp_path, name)
-    done = install(tarball, pg_config(tmp_path, "15.1"))
-    assert done.returncode != 0 and done.stderr and not [*(tmp_path / "a b").rglob("flake*")]
+@pytest.mark.parametrize("name", ["lib", "share/extension"])
+def test_nothing_is_installed_where_a_directory_cannot_be_made(way, name):
+    """A file has its name."""
+    _, install, there = way
+    (there / name).parent.mkdir(parents=True, exist_ok=True)
+    (there / name).write_text("")
+    done = install()
+    assert done.returncode != 0 and done.stderr and not [*there.rglob("flake*")]
 
 
 @pytest.mark.parametrize("name", ["lib/flake.so", "share/extension/flake.control"])
@@ -217,50 +233,6 @@ def test_a_tarball_is_not_installed_where_a_file_cannot_be_copied(tarball, tmp_p
     done = install(tarball, pg_config(tmp_path, "15.1"))
     assert done.returncode != 0 and done.stderr
     assert not (tmp_path / "a b/share/extension/flake.control").exists()
-
-
-@pytest.fixture
-def stage(tarball, tmp_path):
-    """The files of a build for a PostgreSQL in the folder, with other files in place of the library's."""
-    for part in ("lib", "share"):
-        shutil.copytree(tmp_path / part, tmp_path / f"stage{tmp_path}/a b/{part}")
-    return tmp_path / f"stage{tmp_path}/a b"
-
-
-def run(program, folder, **environment):
-    environment |= {"PG_CONFIG": str(pg_config(folder, "15.1"))}
-    return subprocess.run(
-        [program], check=False, capture_output=True, text=True, stdin=subprocess.DEVNULL, env=os.environ | environment
-    )
-
-
-def make_install(folder):
-    return run(ROOT / "scripts/install", folder, FLAKE_STAGE=str(folder / "stage"), DESTDIR=str(folder / "there"))
-
-
-def test_a_build_is_installed(stage, tmp_path):
-    assert make_install(tmp_path).returncode == 0
-    files = sorted(path.name for path in (tmp_path / "there").rglob("*") if path.is_file())
-    assert files == sorted(["flake.so", *SHARED])
-
-
-@pytest.mark.parametrize("lacks", LACKS)
-def test_a_build_that_lacks_a_file_is_not_installed(stage, tmp_path, lacks):
-    if (stage / lacks).is_dir():
-        shutil.rmtree(stage / lacks)
-    else:
-        (stage / lacks).unlink()
-    done = make_install(tmp_path)
-    assert done.returncode != 0 and done.stderr
-    assert not [*(tmp_path / "there").rglob("flake.control")]
-
-
-@pytest.mark.parametrize("name", BLOCKED)
-def test_a_build_is_not_installed_where_a_directory_cannot_be_made(stage, tmp_path, name):
-    blocked(tmp_path, f"there{tmp_path}/{name}")
-    done = make_install(tmp_path)
-    assert done.returncode != 0 and "cannot write to" in done.stderr
-    assert not [*(tmp_path / "there").rglob("flake*")]
 
 
 @pytest.mark.parametrize(("lacks", "says"), [("library", "flake.so"), ("symbols", "is no release build"), ("LICENSE", "LICENSE")])

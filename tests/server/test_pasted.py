@@ -2,6 +2,7 @@
 
 import concurrent.futures
 import contextlib
+import random
 import re
 import subprocess
 
@@ -11,8 +12,9 @@ import pytest
 import pages
 from conftest import LAYOUTS, LIKE, ROOT
 from tailing import SLEEP
+from taking import POSITIONS, TAKE
 from test_recipes import PAGE, recipe, run
-from waiting import wait_until
+from waiting import Background, wait_until
 
 ORDERED = [layout for layout in [*LAYOUTS, *LIKE] if layout not in ("uniqueid", "seata")]
 UNORDERED = ["uniqueid", "seata"]
@@ -63,6 +65,70 @@ def writers(server):
     assert process.returncode == 0
 
 
+class Reading:
+    """Consumers of a server whose tables have keys of a layout, which read until all rows are read."""
+
+    def __init__(self, server, layout, process):
+        self.server, self.process, self.watermark = server, process, pasted("flake_min(flake_watermark(), 'twitter')", layout)
+
+    def is_complete(self, table):
+        return self.server.value(f"SELECT COALESCE(max(id) < {self.watermark}, true) FROM {table}")
+
+    def until_complete(self, step):
+        taken = []
+        while self.process.poll() is None:
+            taken += step()
+        wait_until(lambda: self.is_complete("outbox") and self.is_complete("events"))
+        while new := step():
+            taken += new
+        return taken
+
+    def by_session(self, code):
+        with self.server.connect() as db:
+            return self.until_complete(lambda: run(db, code))
+
+    def by_psql(self, code):
+        def export():
+            output = self.server.run("psql", "-X", "-q", input=code).stdout
+            return [line.split("\t")[0] for line in output.splitlines()]
+
+        return self.until_complete(export)
+
+    def by_two_sessions(self, code, crashes):
+        """A session that has rows has the turn until it commits, so the IDs come in the order of its commits."""
+        taken = []
+
+        def step(db):
+            db.execute("BEGIN")
+            ids = [row[0] for row in db.execute(code).fetchall()]
+            if random.random() < crashes:
+                db.execute("ROLLBACK")
+                return [0]
+            taken.extend(ids)
+            db.execute("COMMIT")
+            return ids
+
+        def alone():
+            with self.server.connect() as db:
+                self.until_complete(lambda: step(db))
+
+        with Background(alone, alone):
+            pass
+        return taken
+
+    def by_id(self, read, last):
+        """A function that reads above the last ID."""
+        ids = [last]
+
+        def step():
+            rows = read(ids[-1])
+            ids.extend(id for id, _ in rows)
+            return rows
+
+        self.until_complete(step)
+        return ids[1:]
+
+
 @pytest.mark.parametrize("layout", in_matrix([*ORDERED, "sno"]))
 def test_recipes_lose_no_row(own_servers, layout):
     node, settings = 0, []
@@ -73,61 +139,42 @@ def test_recipes_lose_no_row(own_servers, layout):
     outbox = re.search(r"^CREATE TABLE outbox .*;$", PAGE.read_text(), re.M)[0]
     of = {heading: [pasted(code, layout) for code in recipe(heading)] for heading in [
         "One consumer", "Several consumers that share the work", "An event store and its projection", "Export what is new",
-        "IDs of another transaction",
+        "IDs of another transaction", "A consumer in two lines",
     ]}  # fmt: skip
     server.sql(pasted(outbox, layout))
-    (take, taking), (jobs, working), (projection, projecting), (exports, exporting), (covered,) = of.values()
+    (take, taking), (jobs, working), (projection, projecting), (exports, exporting), (covered,), (places, transaction, _, lag) = (
+        of.values()
+    )
     server.sql(take + jobs + projection + exports)
-    watermark = pasted("flake_min(flake_watermark(), 'twitter')", layout)
-
-    def wait_until_complete(table):
-        wait_until(lambda: server.value(f"SELECT COALESCE(max(id) < {watermark}, true) FROM {table}"))
-
-    def until_complete(process, step):
-        taken = []
-        while process.poll() is None:
-            taken += step()
-        wait_until_complete("outbox")
-        wait_until_complete("events")
-        while new := step():
-            taken += new
-        return taken
-
-    def by_session(process, code):
-        with server.connect() as db:
-            return until_complete(process, lambda: run(db, code))
-
-    def export():
-        output = server.run("psql", "-X", "-q", input=exporting).stdout
-        return [line.split("\t")[0] for line in output.splitlines()]
-
-    def read():
-        rows = read_from_node(here, node, read_ids[-1])
-        read_ids.extend(id for id, _ in rows)
-        return rows
-
-    def project():
-        db.execute(projecting)
-        return []
-
+    # The recipes beside have a table of this name too.
+    server.sql(places.replace("positions", "places") + "INSERT INTO places VALUES ('auditor', 'outbox')")
+    two_lines = re.search(r"^SELECT .*;$", transaction, re.M)[0].replace("positions", "places")
     names = {}
     exec(pasted(recipe("Several nodes", "python")[0], layout), names)
-    read_from_node, read_ids = names["read_from_node"], ["2222222222222222" if layout == "sno" else 0]
     with (
-        concurrent.futures.ThreadPoolExecutor(5) as pool, server.connect() as db, server.connect() as here,
+        concurrent.futures.ThreadPoolExecutor(7) as pool, server.connect() as db, server.connect() as here,
         writers(server) as process,
     ):  # fmt: skip
-        taken, worked = (pool.submit(by_session, process, code) for code in (taking, working))
-        exported = pool.submit(until_complete, process, export)
-        projected = pool.submit(until_complete, process, project)
-        found = [job.result() for job in (taken, worked, exported, projected, pool.submit(until_complete, process, read))]
+        reading = Reading(server, layout, process)
+        first = "2222222222222222" if layout == "sno" else 0
+        jobs = [
+            pool.submit(reading.by_session, taking), pool.submit(reading.by_session, working),
+            pool.submit(reading.by_psql, exporting),
+            pool.submit(reading.by_id, lambda last: names["read_from_node"](here, node, last), first),
+            pool.submit(reading.by_two_sessions, two_lines, 0.3),
+            pool.submit(reading.by_two_sessions, two_lines.replace("mailer", "auditor"), 0),
+            pool.submit(reading.until_complete, lambda: db.execute(projecting) and []),
+        ]  # fmt: skip
+        taken, worked, exported, read, mailed, audited, _ = [job.result() for job in jobs]
     ids = [id for id, in server.sql("SELECT id FROM outbox ORDER BY id")]
     assert len(ids) == 450
-    assert found[0] == ids
-    assert sorted(found[1]) == ids
-    assert found[2] == [str(id) for id in ids]
-    assert read_ids[1:] == ids
+    assert taken == sorted(worked) == read == mailed == audited == ids
+    assert exported == [str(id) for id in ids]
     assert server.sql("SELECT sum(balance) FROM balances") == server.sql("SELECT sum(amount) FROM events")
+    shown = lag.replace("positions", "places").strip().rstrip(";")
+    assert server.sql(f"{shown} ORDER BY name") == [("auditor", None), ("mailer", None)]
+    server.sql("UPDATE places SET last = NULL")
+    assert all(behind.total_seconds() > 0 for _, behind in server.sql(shown))
     # psql has no ID of another server here, so the ID is not too late.
     server.run("psql", "-X", "-q", "-v", "ON_ERROR_STOP=1", input=covered)
     assert server.value("SELECT count(*) FROM outbox") == 451
@@ -139,7 +186,9 @@ def test_recipes_of_others_raise_an_error(own_servers, layout):
     server.sql(pasted("CREATE TABLE outbox (id bigint PRIMARY KEY DEFAULT flake_next('twitter'), event text)", layout))
     query = pasted("SELECT * FROM outbox WHERE id < flake_min(flake_watermark(), 'twitter')", layout)
     with server.connect() as db:
-        assert pytest.raises(psycopg.Error, db.execute, query).value.sqlstate == "22023"
+        db.execute(POSITIONS + "; INSERT INTO positions VALUES ('mailer', 'outbox'); INSERT INTO outbox DEFAULT VALUES")
+        for refused in query, TAKE:
+            assert pytest.raises(psycopg.Error, db.execute, refused).value.sqlstate == "22023"
 
 
 EVENTS, = re.findall(r"^CREATE TABLE events \(.*?^INSERT INTO events .*?;$", (ROOT / "README.md").read_text(), re.M | re.S)

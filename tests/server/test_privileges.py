@@ -25,39 +25,39 @@ ROLES = ["stranger", "substitute", "watcher", "deputy", "keeper", "postgres"]
 
 # Columns: call | results for stranger, substitute, watcher, deputy, keeper, postgres. "-" is 42501.
 CALLS = """
-    SELECT flake_next('twitter')                                          yes yes yes yes yes yes
-    SELECT count(*) FROM flake_batch('twitter', 3)                        yes yes yes yes yes yes
-    SELECT sno_next()                                                     yes yes yes yes yes yes
-    SELECT flake_publish_watermark() IS NOT NULL                            yes yes yes yes yes yes
-    SELECT flake_decode(1)                                                yes yes yes yes yes yes
-    SELECT sno_min(now()) < sno_max(now())                                yes yes yes yes yes yes
-    SELECT count(*) FROM flake_layouts                                    yes yes yes yes yes yes
-    SELECT count(*) FROM flake_layouts()                                  yes yes yes yes yes yes
-    SELECT count(*) FROM flake_check()                                    yes yes yes yes yes yes
-    SELECT last_value FROM flake_internal.flake_mark                      -   -   -   -   -   yes
-    SELECT last_value FROM flake_internal.flake_mark_until                -   -   -   -   -   yes
-    SELECT count(*) FROM flake_stat                                      -   -   yes -   -   yes
-    SELECT count(*) FROM flake_stat()                                    -   -   yes -   -   yes
-    SELECT flake_create_layout('new', '{"like": "twitter"}')              -   -   -   yes yes yes
-    SELECT flake_drop_layout('old')                                       -   -   -   yes yes yes
-    COMMENT ON SERVER old IS 'ours'                                       -   -   -   yes yes yes
-    CREATE SERVER x FOREIGN DATA WRAPPER flake_layout OPTIONS (definition '{"like": "si"}')  - - - yes yes yes
-    SELECT flake_internal.flake_layout_validator(ARRAY['definition={"like": "si"}'], 'pg_foreign_server'::regclass) -   -   -   -   -   yes
-    SELECT flake_create_key('new', 'twitter')                                        -   -   -   yes yes yes
-    SELECT flake_import_key('new', '\\x00112233445566778899aabbccddeeff', 'twitter')  - - - yes yes yes
-    CREATE SERVER x FOREIGN DATA WRAPPER flake_key OPTIONS (layout 'a', key1 'aes128-uuid8 -9223372036854775808 0')  - - - yes yes yes
-    SELECT flake_internal.flake_key_validator(ARRAY['key1=00112233445566778899aabbccddeeff'], 'pg_user_mapping'::regclass) -   -   -   -   -   yes
-    SELECT flake_accept_clock()                                           -   -   -   -   -   yes
-    SELECT flake_accept_turn()                                            -   -   -   -   -   yes
-    SELECT flake_internal.flake_record_mark()                             -   -   -   -   -   yes
-    SELECT flake_start_above(1, 'twitter')                                -   -   -   -   -   yes
-    SELECT sno_start_above(sno_min('2020-01-01'))                       -   -   -   -   -   yes
-    SELECT nextval('flake_internal.flake_mark')                           -   -   -   -   -   yes
-    SELECT setval('flake_internal.flake_mark', 1)                         -   -   -   -   -   yes
-    ALTER SEQUENCE flake_internal.flake_mark RESTART                      -   -   -   -   -   yes
-    ALTER TYPE flake_parts ALTER ATTRIBUTE worker TYPE integer            -   -   -   -   -   yes
-    ALTER TABLE flake_layouts RENAME TO mine                              -   -   -   -   -   yes
-"""  # noqa: E501
+SELECT flake_next('twitter')                                          yes yes yes yes yes yes
+SELECT count(*) FROM flake_batch('twitter', 3)                        yes yes yes yes yes yes
+SELECT sno_next()                                                     yes yes yes yes yes yes
+SELECT flake_publish_watermark() IS NOT NULL                            yes yes yes yes yes yes
+SELECT flake_decode(1)                                                yes yes yes yes yes yes
+SELECT sno_min(now()) < sno_max(now())                                yes yes yes yes yes yes
+SELECT count(*) FROM flake_layouts                                    yes yes yes yes yes yes
+SELECT count(*) FROM flake_layouts()                                  yes yes yes yes yes yes
+SELECT count(*) FROM flake_check()                                    yes yes yes yes yes yes
+SELECT last_value FROM flake_internal.flake_mark                      -   -   -   -   -   yes
+SELECT last_value FROM flake_internal.flake_mark_until                -   -   -   -   -   yes
+SELECT count(*) FROM flake_stat                                      -   -   yes -   -   yes
+SELECT count(*) FROM flake_stat()                                    -   -   yes -   -   yes
+SELECT flake_create_layout('new', '{"like": "twitter"}')              -   -   -   yes yes yes
+SELECT flake_drop_layout('old')                                       -   -   -   yes yes yes
+COMMENT ON SERVER old IS 'ours'                                       -   -   -   yes yes yes
+CREATE SERVER x FOREIGN DATA WRAPPER flake_layout OPTIONS (definition '{"like": "si"}')  - - - yes yes yes
+SELECT flake_internal.flake_layout_validator(ARRAY['definition={"like": "si"}'], 'pg_foreign_server'::regclass) - - - - - yes
+SELECT flake_create_key('new', 'twitter')                                        -   -   -   yes yes yes
+SELECT flake_import_key('new', '\\x00112233445566778899aabbccddeeff', 'twitter')  - - - yes yes yes
+CREATE SERVER x FOREIGN DATA WRAPPER flake_key OPTIONS (layout 'a', key1 'aes128-uuid8 -9223372036854775808 0') - - - yes yes yes
+SELECT flake_internal.flake_key_validator('{key1=00112233445566778899aabbccddeeff}', 'pg_user_mapping'::regclass) - - - - - yes
+SELECT flake_accept_clock()                                           -   -   -   -   -   yes
+SELECT flake_accept_turn()                                            -   -   -   -   -   yes
+SELECT flake_internal.flake_record_mark()                             -   -   -   -   -   yes
+SELECT flake_start_above(1, 'twitter')                                -   -   -   -   -   yes
+SELECT sno_start_above(sno_min('2020-01-01'))                       -   -   -   -   -   yes
+SELECT nextval('flake_internal.flake_mark')                           -   -   -   -   -   yes
+SELECT setval('flake_internal.flake_mark', 1)                         -   -   -   -   -   yes
+ALTER SEQUENCE flake_internal.flake_mark RESTART                      -   -   -   -   -   yes
+ALTER TYPE flake_parts ALTER ATTRIBUTE worker TYPE integer            -   -   -   -   -   yes
+ALTER TABLE flake_layouts RENAME TO mine                              -   -   -   -   -   yes
+"""
 CALLS = [line.rsplit(None, len(ROLES)) for line in CALLS.strip().splitlines()]
 
 # The objects of the extension with their kind and the privileges of PUBLIC.
@@ -165,6 +165,7 @@ def test_the_error_messages_say_who_may_call(server):
             ("flake_create_layout('a', '{}')", f"{owner} flake_create_layout", 'role "keeper"'),
             ("flake_drop_layout('old')", f"{owner} flake_drop_layout", 'role "keeper"'),
             ("flake_accept_clock()", "must be superuser to call flake_accept_clock", "all databases"),
+            ("flake_start_above(1, 'si')", "must be superuser to call flake_start_above", "all databases"),
             ("flake_stat()", "permission denied for flake_stat", "pg_monitor"),
         ]:  # fmt: skip
             error = pytest.raises(psycopg.errors.InsufficientPrivilege, db.execute, f"SELECT {call}").value.diag

@@ -145,11 +145,17 @@ def test_references_that_are_too_small_are_named(db, kind, is_small):
     assert (ok, named in detail) == (not is_small, is_small)
 
 
-def test_each_column_of_a_reference_is_looked_at(db):
-    db.execute("""
-        ALTER TABLE orders ADD UNIQUE (item, id);
-        CREATE TABLE lines (item text, order_id int, FOREIGN KEY (item, order_id) REFERENCES orders (item, id))""")
-    assert layouts(db)[1] == "The type of column order_id of table lines is too small for IDs of snowflake."
+@pytest.mark.parametrize("place, tables", {
+    # Each column of a reference, references of references, and elements of arrays.
+    "order_id": """ALTER TABLE orders ADD UNIQUE (item, id);
+        CREATE TABLE small (item text, order_id int, FOREIGN KEY (item, order_id) REFERENCES orders (item, id))""",
+    "line_id": """ALTER TABLE orders ADD UNIQUE (id); CREATE TABLE lines (order_id bigint UNIQUE REFERENCES orders (id));
+        CREATE TABLE small (line_id int REFERENCES lines (order_id), up int)""",
+    "ids": "CREATE TABLE small (ids int[] DEFAULT ARRAY[flake_next('snowflake')])",
+}.items())  # fmt: skip
+def test_places_that_are_too_small_are_named(db, place, tables):
+    db.execute(tables)
+    assert layouts(db)[1] == f"The type of column {place} of table small is too small for IDs of snowflake."
 
 
 def test_the_key_of_partitions_is_checked(db):
@@ -236,17 +242,6 @@ def test_defaults_of_domains_are_seen(db):
     assert "The type over makes IDs of si, but rule _RETURN on view v reads them by twitter." in detail
     db.execute("ALTER TABLE t ALTER id SET DEFAULT NULL, ALTER other SET DEFAULT flake_next('twitter')")
     assert layouts(db)[0], "the column's own default is used"
-
-
-def test_references_of_references_are_named(db):
-    db.execute("""ALTER TABLE orders ADD UNIQUE (id); CREATE TABLE lines (order_id bigint UNIQUE REFERENCES orders (id));
-                  CREATE TABLE notes (line_id int REFERENCES lines (order_id), up int)""")
-    assert layouts(db)[1] == "The type of column line_id of table notes is too small for IDs of snowflake."
-
-
-def test_elements_of_arrays_are_looked_at(db):
-    db.execute("CREATE TABLE t (ids int[] DEFAULT ARRAY[flake_next('si')])")
-    assert layouts(db)[1] == "The type of column ids of table t is too small for IDs of si."
 
 
 # Objects that make IDs of a layout that their expression does not show, with the name that is shown.

@@ -140,35 +140,19 @@ def test_one_consumer_reads_each_row_once(server):
     assert taken == alone == written(server)
 
 
-def test_several_processes_of_one_consumer_wait_for_each_other(server):
-    prepare, repeated = recipe("One consumer", server=server)
-    server.sql(prepare)
-    taken, lock = [], threading.Lock()
-
-    def consumer(process):
-        with server.connect() as db:
-            found = consume(server, process, lambda: run(db, repeated))
-        with lock:
-            taken.extend(found)
-
-    with writers(server) as process, concurrent.futures.ThreadPoolExecutor() as pool:
-        [one.result() for one in [pool.submit(consumer, process) for _ in range(3)]]
-    assert sorted(taken) == written(server)
-
-
-def test_consumers_that_share_the_work_read_each_row_once(server):
-    prepare, repeated = recipe("Several consumers that share the work", server=server)
-    server.sql(recipe("One consumer", server=server)[0] + prepare)
-    taken, lock = [], threading.Lock()
+@pytest.mark.parametrize("heading, crashes", [("One consumer", 0), ("Several consumers that share the work", 0.1)])
+def test_processes_at_once_read_each_row_once(server, heading, crashes):
+    """Processes of one consumer wait for each other, and those that share the work do not."""
+    *_, repeated = recipe(heading, server=server)
+    server.sql("".join(recipe(name, server=server)[0] for name in dict.fromkeys(["One consumer", heading])))
 
     def worker(process):
         with server.connect() as db:
-            found = consume(server, process, lambda: run(db, repeated, crashes=0.1))
-        with lock:
-            taken.extend(found)
+            return consume(server, process, lambda: run(db, repeated, crashes))
 
     with writers(server) as process, concurrent.futures.ThreadPoolExecutor() as pool:
-        [one.result() for one in [pool.submit(worker, process) for _ in range(3)]]
+        jobs = [pool.submit(worker, process) for _ in range(3)]
+        taken = [id for job in jobs for id in job.result()]
     with server.connect() as db:
         while new := run(db, repeated):
             taken += new

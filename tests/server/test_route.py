@@ -1,14 +1,15 @@
 """flake_route: the search_path of a database, where an application calls nextval itself; and flake_sequence_faults."""
 
 import re
-import threading
 
 import psycopg
 import pytest
 
 import adopting
-from adopting import IS_ID, LARGE, ORDERS, PATH, adopt, one, state
-from waiting import wait_until
+from adopting import IS_ID, LARGE, ORDERS, PATH, adopt, db, one, state
+from waiting import Background, wait_until
+
+__all__ = ["db"]
 
 DEFAULT = "SELECT pg_get_expr(adbin, adrelid) FROM pg_attrdef WHERE adrelid = %s::regclass"
 HAS_PATH = "SELECT count(*) FROM pg_db_role_setting WHERE setdatabase = (SELECT oid FROM pg_database WHERE datname = 'test')"
@@ -21,11 +22,6 @@ def server(servers):
     with server.session(dbname="made") as db:
         db.execute("REVOKE CREATE ON SCHEMA public FROM PUBLIC")
     return server
-
-
-@pytest.fixture
-def db(server):
-    yield from adopting.in_database(server)
 
 
 def route(db, schemas="'public'"):
@@ -166,24 +162,18 @@ def test_a_function_of_another_role_needs_a_name_of_its_own(db, function):
 
 @pytest.mark.parametrize("ends", ["COMMIT", "COMMIT PREPARED 'lower'"])
 def test_what_is_open_while_it_looks_takes_the_path_away_again(server, db, ends):
-    errors = []
-
-    def call():
-        errors.append(pytest.raises(psycopg.Error, route, db).value)
-
     with server.session(dbname="test") as old:
         old.execute("BEGIN; CREATE FUNCTION public.lower(text) RETURNS text LANGUAGE sql AS 'SELECT $1'")
         if "PREPARED" in ends:
             old.execute("PREPARE TRANSACTION 'lower'")
             old.close()
-        caller = threading.Thread(target=call)
-        caller.start()
-        wait_until(lambda: server.value(HAS_PATH) == 1)
-        with server.session(dbname="test") as new:
-            (new if old.closed else old).execute(ends)
-        old.close()
-        caller.join()
-    assert errors[0].sqlstate == "55000" and "public.lower(text) hides" in errors[0].diag.message_detail
+        call = Background(lambda: route(db))
+        with pytest.raises(psycopg.Error, match="hides") as error, call:
+            wait_until(lambda: server.value(HAS_PATH) == 1)
+            with server.session(dbname="test") as new:
+                (new if old.closed else old).execute(ends)
+            old.close()
+    assert error.value.sqlstate == "55000" and "public.lower(text) hides" in error.value.diag.message_detail
     assert server.value(HAS_PATH) == 0
 
 
@@ -254,16 +244,14 @@ def test_it_waits_for_sessions_from_before(server, db):
     db.add_notice_handler(lambda notice: notices.append(notice.message_detail))
     with server.session(dbname="test") as old:
         pid, = one(old, "SELECT pg_backend_pid()")
-        call = threading.Thread(target=route, args=[db])
-        call.start()
-        wait_until(lambda: server.value(HAS_PATH) == 1)
-        with server.session(dbname="test") as new:
-            assert one(new, "SHOW search_path") == (PATH,)
-            wait_until(lambda: notices)
-            call.join(1)
-            assert call.is_alive()
-            old.close()
-            call.join()
+        with Background(lambda: route(db)) as call:
+            wait_until(lambda: server.value(HAS_PATH) == 1)
+            with server.session(dbname="test") as new:
+                assert one(new, "SHOW search_path") == (PATH,)
+                wait_until(lambda: notices)
+                call.threads[0].join(0.5)
+                assert call.threads[0].is_alive()
+                old.close()
     assert re.search(rf"\b{pid} since 2", notices[0])
 
 

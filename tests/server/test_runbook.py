@@ -12,7 +12,7 @@ import pytest
 
 import pages
 from conftest import LAYOUTS, ROOT, bindir
-from test_versions import VERSION
+from test_ledger import put_other_version
 from waiting import wait_until
 
 PAGE = ROOT / "docs/how-to/runbook.md"
@@ -235,9 +235,7 @@ def test_node_added(own_servers, laid_out):
 def test_library_updated(own_servers):
     """The shared memory of the server belongs to another version."""
     server = with_orders(own_servers())
-    library = server.compile("version", VERSION)
-    server.sql(f"CREATE FUNCTION set_version(integer) RETURNS integer LANGUAGE c AS '{library}'")
-    server.sql("SELECT set_version(99)")
+    put_other_version(server)
     with follow("The library was updated") as section:
         section.sql(server)
         section.bash(server)
@@ -306,8 +304,19 @@ def test_only_the_first_statement_of_a_block_changes_anything(heading):
         assert not [statement for statement in sql.strip().split(";\n")[1:] if changes.search(statement)]
 
 
-def end_as_a_standby(old, new, block, **variables):
-    """Lets each command of a block fail once, then runs the block. The old primary must never be started in between."""
+# The mode in which the old primary stops, and which block of the section makes it a standby.
+BECOMES_A_STANDBY = {"A standby is promoted": ("immediate", 0), "Switchover": ("fast", 1)}
+
+
+@pytest.mark.parametrize("heading", BECOMES_A_STANDBY)
+def test_the_old_primary_is_never_a_second_one(own_servers, laid_out, heading):
+    """Each command of the block fails once before it runs. The old primary must never be started in between."""
+    mode, number = BECOMES_A_STANDBY[heading]
+    old, new = pair(own_servers, laid_out)
+    old.stop(mode)
+    new.promote()
+    block = pages.recipe(PAGE, heading, "bash")[number]
+    variables = pages.of(old) | {"PRIMARY": str(new.dir), "KEPT": str(old.dir / "kept")}
     for command in pages.steps(block):
         with pytest.raises(AssertionError):
             pages.run(old, block.replace(command, "false", 1), **variables)
@@ -317,19 +326,3 @@ def end_as_a_standby(old, new, block, **variables):
     assert old.value("SELECT pg_is_in_recovery()") and not new.value("SELECT pg_is_in_recovery()")
     new.sql(INSERT)
     old.wait_for_replay(new)
-
-
-def test_the_old_primary_is_never_a_second_one(own_servers, laid_out):
-    old, new = pair(own_servers, laid_out)
-    old.stop("immediate")
-    new.promote()
-    block, = pages.recipe(PAGE, "A standby is promoted", "bash")
-    end_as_a_standby(old, new, block, **pages.of(old), PRIMARY=str(new.dir), KEPT=str(old.dir / "kept"))
-
-
-def test_nor_after_a_switchover(own_servers, laid_out):
-    old, new = pair(own_servers, laid_out)
-    old.stop()
-    new.promote()
-    _, block = pages.recipe(PAGE, "Switchover", "bash")
-    end_as_a_standby(old, new, block, **pages.of(old), PRIMARY=str(new.dir))

@@ -1,14 +1,13 @@
 """Public IDs: which roles may seal, which see a secret, and that an ID keeps its public name."""
 
 import base64
-import threading
 import time
 
 import psycopg
 import pytest
 
 from conftest import pg_config
-from waiting import wait_until
+from waiting import Background, Waiting
 
 STATEMENTS = "pg_stat_statements"
 OTHERS = [STATEMENTS, "dblink"]
@@ -258,21 +257,13 @@ def test_workers_of_parallel_plans_seal_alike(server, keys):
 def test_a_statement_that_runs_hears_of_a_rotation(server, keys):
     """The statement waits for a lock between two calls, and does not look at the catalog otherwise."""
     keys.execute("SELECT pg_advisory_lock(56)")
-    found = []
-
-    def seal():
-        with server.connect() as db:
-            db.execute("SELECT flake_seal(1000, 'usr')")
-            query = "SELECT flake_seal(1000, 'usr'), pg_advisory_lock(56), flake_seal(1000, 'usr')"
-            found.extend(db.execute(query).fetchone())
-
-    waiting = threading.Thread(target=seal)
-    waiting.start()
-    wait_until(lambda: server.value("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted") == 1)
-    keys.execute("SELECT flake_rotate_key('usr', 500, true)")
-    keys.execute("SELECT pg_advisory_unlock(56)")
-    waiting.join()
-    before, _, after = found
+    query = "SELECT flake_seal(1000, 'usr'), pg_advisory_lock(56), flake_seal(1000, 'usr')"
+    with server.connect() as db:
+        db.execute("SELECT flake_seal(1000, 'usr')")
+        waiting = Waiting(server, db, lambda db: db.execute(query).fetchone())
+        keys.execute("SELECT flake_rotate_key('usr', 500, true)")
+        keys.execute("SELECT pg_advisory_unlock(56)")
+        before, _, after = waiting.end()
     assert before != after == keys.execute("SELECT flake_seal(1000, 'usr')").fetchone()[0]
 
 
@@ -284,26 +275,21 @@ def test_an_id_keeps_its_public_name_during_a_rotation_under_load(server, many):
                   SELECT flake_create_key('load', 'twitter'); CREATE TABLE loaded (id bigint, sealed text)""")
     ids = "SELECT flake_next('twitter') AS id, pg_sleep(0.001) OFFSET 0"
     row = f"INSERT INTO loaded SELECT id, flake_seal(id, 'load') FROM ({ids}) s"
-    done = threading.Event()
 
     def write():
         with server.connect() as db:
             if many:
-                while not done.is_set():
+                while not writing.ends.is_set():
                     db.execute(row)
             else:
                 db.execute("""INSERT INTO loaded SELECT id, flake_seal(id, 'load') FROM (
                                   SELECT flake_next('twitter') AS id, pg_sleep(0.001) FROM generate_series(1, 6000)) s""")
 
-    writers = [threading.Thread(target=write) for _ in range(3)]
-    for writer in writers:
-        writer.start()
-    for _ in range(2):
-        server.sql("SELECT flake_rotate_key('load', flake_min(clock_timestamp() + interval '2 s'), force => true)")
-        time.sleep(2.3)
-    done.set()
-    for writer in writers:
-        writer.join()
+    writing = Background(*[write] * 3)
+    with writing:
+        for _ in range(2):
+            server.sql("SELECT flake_rotate_key('load', flake_min(clock_timestamp() + interval '2 s'), force => true)")
+            time.sleep(2.3)
     count, of_one_name, opened = server.sql("""
         SELECT count(*), count(*) FILTER (WHERE flake_seal(id, 'load') = sealed),
                count(*) FILTER (WHERE flake_unseal(sealed, 'load') = id)
@@ -315,26 +301,6 @@ def test_an_id_keeps_its_public_name_during_a_rotation_under_load(server, many):
     assert (of_one_name, opened) == (count, count)
 
 
-def test_two_rotations_at_a_time_wait_for_each_other(server, keys):
-    with server.connect() as one, server.connect() as two:
-        one.execute("BEGIN; SELECT flake_rotate_key('usr', 1000, true)")
-        errors = []
-
-        def rotate():
-            try:
-                two.execute("SELECT flake_rotate_key('usr', 500, true)")
-            except psycopg.Error as error:
-                errors.append(error.sqlstate)
-
-        waiting = threading.Thread(target=rotate)
-        waiting.start()
-        waiting.join(0.3)
-        assert waiting.is_alive()
-        one.execute("COMMIT")
-        waiting.join()
-        assert errors == ["22023"]
-
-
 IMPORT = r"flake_import_key('raced', '\x00112233445566778899aabbccddeeff', 'twitter')"
 
 
@@ -344,6 +310,7 @@ IMPORT = r"flake_import_key('raced', '\x00112233445566778899aabbccddeeff', 'twit
     ("flake_drop_key('raced')", "flake_rotate_key('raced', 1000, true)", "42704"),
     (IMPORT, IMPORT, "42710"),
     ("flake_drop_key('raced')", IMPORT, None),
+    ("flake_rotate_key('raced', 1000, true)", "flake_rotate_key('raced', 700, true)", "22023"),
 ])  # fmt: skip
 def test_changes_of_one_key_at_a_time_wait_for_each_other(server, first, second, state):
     """One secret of the key is missing, so importing it gives it back."""
@@ -353,21 +320,12 @@ def test_changes_of_one_key_at_a_time_wait_for_each_other(server, first, second,
             one.execute("SELECT flake_rotate_key('raced', 500, true)")
             one.execute("ALTER USER MAPPING FOR PUBLIC SERVER raced OPTIONS (DROP key1)")
         one.execute(f"BEGIN; SELECT {first}")
-        states = []
-
-        def change():
-            try:
-                two.execute(f"SELECT {second}")
-                states.append(None)
-            except psycopg.Error as error:
-                states.append(error.sqlstate)
-
-        waiting = threading.Thread(target=change)
-        waiting.start()
-        wait_until(lambda: server.sql("SELECT FROM pg_locks WHERE pid = %s AND NOT granted", two.info.backend_pid))
+        waiting = Waiting(server, two, lambda db: db.execute(f"SELECT {second}"))
         one.execute("COMMIT")
-        waiting.join()
-        assert states == [state]
+        if state:
+            assert pytest.raises(psycopg.Error, waiting.end).value.sqlstate == state
+        else:
+            waiting.end()
         if second == IMPORT:
             assert two.execute("SELECT flake_unseal(flake_seal(1, 'raced'), 'raced')").fetchone() == (1,)
         two.execute("DROP SERVER IF EXISTS raced CASCADE")

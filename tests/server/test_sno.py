@@ -58,20 +58,6 @@ def test_it_is_declared_as_a_type_of_postgresql(server):
     assert len(of_sno) == 6 + 5 + 1 + 5 + 2
 
 
-def test_nodes_divide_the_partitions(servers):
-    for node in range(2):
-        server = servers("flake.node_count=2", f"flake.node_id={node}", "max_connections=20")
-        with server.connect() as db:
-            automatic, = db.execute("SELECT sno_partition(sno_next())").fetchone()
-            assert (automatic - 32768) // 16384 == node
-            assert db.execute("SELECT (sno_fields(sno_next(0, 9))).sequence").fetchone()[0] // 32768 == node
-
-
-def ids(db, count, *arguments):
-    call = f"sno_next({', '.join(map(str, arguments))})"
-    return [id for id, in db.execute(f"SELECT {call}::text FROM generate_series(1, {count})")]
-
-
 def test_sorting_uses_abbreviated_keys(server):
     with server.connect() as db:
         logged = []
@@ -86,59 +72,6 @@ def test_sorting_uses_abbreviated_keys(server):
         disorder = db.execute("""SELECT count(*) FROM (SELECT id::bytea AS b, lag(id::bytea) OVER (ORDER BY id) AS a FROM many) s
                                  WHERE b < a""").fetchone()
         assert disorder == (0,)
-
-
-class SnoBinary(psycopg.adapt.Loader):
-    format = psycopg.pq.Format.BINARY
-
-    def load(self, data):
-        return bytes(data)
-
-
-class Bytes(bytes):
-    """Ten bytes to be sent as a sno."""
-
-
-def sno_dumper(type_oid):
-    class SnoDumper(psycopg.adapt.Dumper):
-        format = psycopg.pq.Format.BINARY
-        oid = type_oid
-
-        def dump(self, value):
-            return bytes(value)
-
-    return SnoDumper
-
-
-def test_psycopg_reads_and_writes_snos_in_both_formats(server):
-    with server.connect() as db:
-        db.execute("CREATE TABLE p (id sno PRIMARY KEY)")
-        made, = db.execute("SELECT sno_next(9)").fetchone()
-        assert isinstance(made, str) and len(made) == 16
-        db.execute("INSERT INTO p VALUES (%s)", (made,))
-        assert db.execute("SELECT id FROM p WHERE id = %s", (made,)).fetchone() == (made,)
-        # In the binary format, bytes are sent as the type, and the type is returned as bytes.
-        oid, = db.execute("SELECT 'sno'::regtype::oid").fetchone()
-        db.adapters.register_loader(oid, SnoBinary)
-        received, = db.execute("SELECT id FROM p", binary=True).fetchone()
-        assert len(received) == 10
-        assert db.execute("SELECT %s::bytea = id::bytea FROM p", (received,)).fetchone() == (True,)
-        db.adapters.register_dumper(Bytes, sno_dumper(oid))
-        assert db.execute("SELECT id::text FROM p WHERE id = %b", (Bytes(received),)).fetchone() == (made,)
-        with pytest.raises(psycopg.errors.InvalidBinaryRepresentation):
-            db.execute("SELECT id FROM p WHERE id = %b", (Bytes(received[:9]),))
-        with db.cursor().copy("COPY p TO STDOUT (FORMAT binary)") as copy:
-            dump = b"".join(bytes(block) for block in copy)
-        assert received in dump
-        db.execute("TRUNCATE p")
-        with db.cursor().copy("COPY p FROM STDIN (FORMAT binary)") as copy:
-            copy.write(dump)
-        assert db.execute("SELECT id FROM p").fetchone() == (made,)
-        # Nine bytes are not a sno.
-        short = dump.replace(b"\x00\x00\x00\x0a" + received, b"\x00\x00\x00\x09" + received[:9])
-        invalid = pytest.raises(psycopg.errors.InvalidBinaryRepresentation)
-        with invalid, db.cursor().copy("COPY p FROM STDIN (FORMAT binary)") as copy:
-            copy.write(short)
 
 
 def test_malformed_snos_are_soft_errors(server):

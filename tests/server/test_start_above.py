@@ -34,14 +34,6 @@ def test_the_next_ids_of_all_sessions_are_above(server, ahead):
             assert session.execute("SELECT flake_timestamp(flake_next('base64id'), 'base64id')").fetchone()[0] >= from_when
 
 
-def test_batches_are_above(server):
-    with server.connect() as db:
-        db.execute("SELECT flake_batch('twitter', 10)")
-        id = server.value("SELECT flake_max(clock_timestamp() + interval '0.5 s', 'twitter')")
-        above(server, id)
-        assert db.execute("SELECT min(id) FROM flake_batch('twitter', 10) id").fetchone()[0] > id
-
-
 @pytest.mark.parametrize(("ids", "is_above"), [
     ("flake_batch('twitter', %s)", "%s > flake_max(%s, 'twitter')"),
     ("flake_next('twitter') FROM generate_series(1, %s)", "%s > flake_max(%s, 'twitter')"),
@@ -99,14 +91,6 @@ def test_snos_start_above_too(server):
     assert server.value("SELECT sno_next() > %s::sno", id)
     with pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState):
         server.sql("SELECT sno_start_above(sno_max(clock_timestamp() + interval '1 day'))")
-
-
-def test_only_superusers_may_call_it(server):
-    server.sql("CREATE ROLE nobody LOGIN")
-    with server.connect(user="nobody") as db:
-        for call in ["flake_start_above(1, 'twitter')", "sno_start_above(sno_min(now()))"]:
-            error = pytest.raises(psycopg.errors.InsufficientPrivilege, db.execute, f"SELECT {call}").value.diag
-            assert error.message_primary == f"must be superuser to call {call.partition('(')[0]}"
 
 
 def test_called_again_after_a_cancellation_it_waits_again(own_servers):

@@ -40,28 +40,6 @@ Datum stop_writer(PG_FUNCTION_ARGS)
     PG_RETURN_VOID();
 }
 """
-# A library whose flushes of the file last as long as another file exists.
-SLOW = """
-#define _GNU_SOURCE
-#include <dlfcn.h>
-#include <fcntl.h>
-#include <stdio.h>
-#include <string.h>
-#include <unistd.h>
-int fdatasync(int file)
-{
-    int (*flush)(int) = (int (*)(int)) dlsym(RTLD_NEXT, "fdatasync");
-    char link[64], name[4096] = "";
-    snprintf(link, sizeof link, "/proc/self/fd/%d", file);
-    if (access("slow", F_OK) == 0 && readlink(link, name, sizeof name - 1) > 0 && strstr(name, "/flake.mark"))
-    {
-        close(open("flushing", O_CREAT | O_WRONLY, 0600));
-        while (access("slow", F_OK) == 0)
-            usleep(10000);
-    }
-    return flush(file);
-}
-"""
 
 
 @pytest.fixture
@@ -121,7 +99,7 @@ def test_waits_for_a_slow_writer_have_a_name_and_end_with_it(own_servers):
     """A session writes the file, and its disk is slow. The others sleep until then. One is canceled, and one is terminated,
     which must not keep the rest asleep."""
     server, made = server_at_0(own_servers), Made()
-    preload(server, "slow", SLOW)
+    preload(server)
     name = "FlakeMark" if server.value("SHOW server_version_num") >= "170000" else "Extension"
     with sessions(server) as dbs, server.connect() as looking:
         writer, canceled, ended, *others = dbs

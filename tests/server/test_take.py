@@ -7,8 +7,8 @@ import pytest
 
 from conftest import as_server, bindir
 from memory import peak_memory
-from taking import LAST, POSITIONS, TAKE, Waiting, events, prepared, refused, wait_until_complete
-from waiting import wait_until
+from taking import LAST, POSITIONS, TAKE, events, prepared, refused, role, wait_until_complete
+from waiting import Waiting, wait_until
 
 
 @pytest.fixture
@@ -181,18 +181,6 @@ def test_an_empty_result_writes_nothing_and_waits_for_nobody(server, db):
         refused(db, "25006")
 
 
-@pytest.mark.parametrize("end", ["COMMIT", "ROLLBACK"])
-def test_two_calls_of_one_consumer_take_turns(server, db, end):
-    """The second call continues where the first one has stopped."""
-    with server.session() as other:
-        db.execute("BEGIN")
-        assert events(db, TAKE.replace("100", "6")) == [1, 2, 3, 4, 5, 6]
-        waiting = Waiting(server, other, events)
-        db.execute(end)
-        assert waiting.end() == ([7, 8, 9, 10] if end == "COMMIT" else list(range(1, 11)))
-    assert events(db) == []
-
-
 def test_other_consumers_do_not_wait(server, db):
     db.execute("INSERT INTO positions VALUES ('auditor', 'outbox')")
     db.execute("BEGIN")
@@ -203,16 +191,52 @@ def test_other_consumers_do_not_wait(server, db):
     db.execute("COMMIT")
 
 
-def test_a_consumer_canceled_while_it_waits_takes_nothing(server, db):
-    with server.session() as other:
-        db.execute("BEGIN")
-        events(db, TAKE.replace("100", "6"))
-        waiting = Waiting(server, other, events)
-        other.cancel()
-        with pytest.raises(psycopg.errors.QueryCanceled):
-            waiting.end()
-        db.execute("ROLLBACK")
-        assert events(other) == list(range(1, 11))
+# Each row: the statements of another session's transaction while a consumer waits for its end, its end, and the events that the
+# consumer gets then, or its error.
+ROWS, TAKES = list(range(1, 11)), TAKE.replace("100", "6")
+CHANGED = "columns of table public.outbox have changed while the call waited"
+MEANWHILE = {
+    "the consumer's other session takes rows": (TAKES, "COMMIT", [7, 8, 9, 10]),
+    "the consumer's other session takes rows, rolled back": (TAKES, "ROLLBACK", ROWS),
+    "the consumer is canceled": (TAKES, None, psycopg.errors.QueryCanceled),
+    "the position is dropped": ("DELETE FROM positions", "COMMIT", psycopg.errors.UndefinedObject),
+    "the table is rewritten": ("ALTER TABLE outbox SET UNLOGGED", "COMMIT", ROWS),
+    "the table is rewritten with another type": ("ALTER TABLE outbox ALTER event TYPE varchar(10)", "COMMIT", ROWS),
+    "the table is filled again": ("CREATE TEMP TABLE was AS TABLE outbox; TRUNCATE outbox; INSERT INTO outbox TABLE was",
+                                  "COMMIT", ROWS),
+    "a column is added": ("ALTER TABLE outbox ADD more int", "COMMIT", psycopg.errors.SerializationFailure),
+    "a column is dropped": ("ALTER TABLE outbox DROP event", "COMMIT", psycopg.errors.SerializationFailure),
+    "row security comes": ("ALTER TABLE outbox ENABLE ROW LEVEL SECURITY", "COMMIT", psycopg.errors.InsufficientPrivilege),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("change", MEANWHILE)
+def test_what_another_session_does_while_a_call_waits(server, db, change):
+    """The consumer has called before, so it knows the row type: it does not look the type up under a lock of the table."""
+    statements, end, expected = MEANWHILE[change]
+    with role(server) as consumer:
+        db.execute("GRANT SELECT ON outbox TO consumer; GRANT SELECT, UPDATE ON positions TO consumer")
+        take = TAKE.replace("*", "event") if "rewritten" in change or "filled" in change else TAKE
+        assert events(consumer, take) == ROWS
+        db.execute("UPDATE positions SET last = NULL")
+        db.execute(f"BEGIN; {statements}")
+        waiting = Waiting(server, consumer, lambda consumer: events(consumer, take))
+        if end is None:
+            consumer.cancel()
+        else:
+            db.execute(end)
+        if isinstance(expected, list):
+            assert waiting.end() == expected
+            return
+        error = pytest.raises(expected, waiting.end).value
+        db.execute("COMMIT")
+        if expected is psycopg.errors.SerializationFailure:
+            assert error.diag.message_primary == CHANGED and "again" in error.diag.message_hint
+            assert len(consumer.execute(TAKE).fetchall()) == 10
+        elif expected is psycopg.errors.InsufficientPrivilege:
+            assert "row security" in str(error) and db.execute(LAST).fetchone() == (None,)
+        elif expected is psycopg.errors.QueryCanceled:
+            assert events(consumer) == [7, 8, 9, 10]
 
 
 def test_rows_of_a_partition_that_comes_meanwhile_are_taken(server, db):
@@ -237,15 +261,6 @@ def test_rows_of_a_partition_that_comes_meanwhile_are_taken(server, db):
         wait_until_complete(server, "log")
         db.execute("COMMIT")
         assert waiting.end() == [1, 2, 1]
-
-
-def test_a_position_that_is_dropped_meanwhile_is_an_error(server, db):
-    with server.session() as other:
-        db.execute("BEGIN; DELETE FROM positions")
-        waiting = Waiting(server, other, events)
-        db.execute("COMMIT")
-        with pytest.raises(psycopg.errors.UndefinedObject):
-            waiting.end()
 
 
 def test_another_table_that_gets_the_name_meanwhile_is_not_read(server, db):
@@ -282,32 +297,6 @@ def test_a_function_whose_snapshot_is_older_loses_no_row(server, db):
         found = waiting.end()
     wait_until_complete(server)
     assert found + events(db) == [11]
-
-
-@pytest.mark.parametrize("rewrite", [
-    "ALTER TABLE outbox SET UNLOGGED", "ALTER TABLE outbox ALTER event TYPE varchar(10)",
-    "CREATE TEMP TABLE was AS TABLE outbox; TRUNCATE outbox; INSERT INTO outbox TABLE was",
-])  # fmt: skip
-def test_rows_of_a_table_that_is_rewritten_meanwhile_are_taken(server, db, rewrite):
-    with server.session() as other:
-        db.execute(f"BEGIN; {rewrite}")
-        waiting = Waiting(server, other, lambda other: events(other, TAKE.replace("*", "event")))
-        db.execute("COMMIT")
-        assert waiting.end() == list(range(1, 11))
-
-
-@pytest.mark.parametrize("change", ["ADD more int", "DROP event"])
-def test_columns_that_change_meanwhile_are_an_error(server, db, change):
-    """The session knows the row type, and waits in the call."""
-    with server.session() as other:
-        assert events(other, TAKE.replace("100", "1")) == [1]
-        db.execute(f"BEGIN; ALTER TABLE outbox {change}")
-        waiting = Waiting(server, other, events)
-        db.execute("COMMIT")
-        error = pytest.raises(psycopg.errors.SerializationFailure, waiting.end).value
-        assert error.diag.message_primary == "columns of table public.outbox have changed while the call waited"
-        assert "again" in error.diag.message_hint
-        assert len(other.execute(TAKE).fetchall()) == 9
 
 
 # The meaning of a position.
@@ -355,8 +344,6 @@ def test_positions_of_another_type_are_refused(db, kind):
     if kind:
         db.execute(f"ALTER TABLE positions ADD last {kind}")
     assert "last bigint" in refused(db, "42804").diag.message_hint
-
-
 
 
 def test_a_restored_position_continues(server, own_servers, tmp_path, db):

@@ -4,8 +4,8 @@ import concurrent.futures
 
 import pytest
 
-from taking import WAITS, Waiting, events, prepared, wait_until_complete
-from waiting import wait_until
+from taking import events, prepared, wait_until_complete
+from waiting import LOCKED, Waiting, wait_until
 
 TAKE = "SELECT * FROM flake_take(NULL::log, 'positions', 'mailer', {})"
 
@@ -119,7 +119,7 @@ def test_a_plan_older_than_the_snapshot_is_made_again(server, db):
         waiting = Waiting(server, db, lambda db: events(db, TAKE.format(100)))
         planning.execute("SELECT pg_advisory_lock(1)")
         turn.execute("COMMIT")
-        wait_until(lambda: server.sql(WAITS + " AND wait_event = 'advisory'", db.info.backend_pid))
+        wait_until(lambda: server.sql(LOCKED + " AND wait_event = 'advisory'", db.info.backend_pid))
         attach(writer, server)
         writer.execute("COMMIT")
         wait_until_complete(server, "log")

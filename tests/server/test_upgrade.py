@@ -83,29 +83,17 @@ def test_an_upgrade_calls_nothing_from_the_schema(own_servers, role):
         db.execute(f"ALTER EXTENSION flake UPDATE TO '{NEXT}'")
 
 
-def test_a_database_in_use_can_be_upgraded(own_servers, tmp_path):
-    """The owner, who is not a superuser, upgrades it while a session makes IDs. A dump from before can be restored afterwards."""
+def test_a_dump_from_before_an_upgrade_can_be_restored(own_servers, tmp_path):
+    """The later version is installed and created before. It does not go back to the earlier one."""
     server = own_servers()
     provide(server)
-    server.sql("CREATE ROLE keeper LOGIN")
-    for database in ["kept", "restored"]:
-        server.sql(f"CREATE DATABASE {database} OWNER keeper")
-    with server.connect(dbname="kept", user="keeper") as db, server.connect(dbname="kept") as other:
-        db.execute("CREATE EXTENSION flake")
-        db.execute(USED)
-        made = set(other.execute("SELECT flake_next('mine') FROM generate_series(1, 1000)").fetchall())
-        server.run("pg_dump", "-Fc", "-f", tmp_path / "dump", "kept")
-        before = db.execute(CONTENT).fetchone()
-        db.execute(f"ALTER EXTENSION flake UPDATE TO '{NEXT}'")
-        assert db.execute(CONTENT).fetchone() == before
-        assert db.execute("SELECT flake_later(min(id)) < now() FROM tweets").fetchone() == (True,)
-        db.execute("INSERT INTO aaa SELECT FROM generate_series(1, 10); INSERT INTO things SELECT FROM generate_series(1, 10)")
-        new = set(other.execute("SELECT flake_next('mine') FROM generate_series(1, 1000)").fetchall())
-        assert len(made | new) == 2000
-        assert db.execute("SELECT count(*) FROM layouts, still_open").fetchone() == (0,)
-        assert db.execute("SELECT array_agg(hint) FROM flake_check() WHERE NOT ok").fetchone() == (None,)
-    with server.connect(dbname="restored") as db:
-        db.execute(f"CREATE EXTENSION flake VERSION '{NEXT}'")
+    for name, version in [("kept", VERSION), ("restored", NEXT)]:
+        server.sql(f"CREATE DATABASE {name}")
+        with server.connect(dbname=name) as db:
+            db.execute(f"CREATE EXTENSION flake VERSION '{version}'")
+            if name == "kept":
+                before = db.execute(USED) and db.execute(CONTENT).fetchone()
+    server.run("pg_dump", "-Fc", "-f", tmp_path / "dump", "kept")
     server.run("pg_restore", "--exit-on-error", "-d", "restored", tmp_path / "dump")
     with server.connect(dbname="restored") as db:
         assert db.execute(CONTENT).fetchone() == before

@@ -10,9 +10,8 @@ import watermark
 from catalog import DEFAULT_PRIVILEGES
 from clients import Made
 from next_release import each_upgrade, provide
-from standing_clock import SESSIONS, at, attempts, fail_over, insert, make_in_all, pass_through, running, server_at_0, sessions
+from standing_clock import at, attempts, fail_over, insert, make_in_all, pass_through, server_at_0
 from test_privileges import OBJECTS, PUBLIC
-from test_takeover import part, rewind_and_switch_back
 from used_database import CONTENT, TABLES, USED, members, replaced
 
 pytestmark = each_upgrade
@@ -92,19 +91,6 @@ def test_everything_in_a_database_stays_over_an_upgrade(make, version, to, upgra
         new.execute("SELECT flake_watermark(); SELECT FROM flake_layouts, flake_open_transactions")
 
 
-@pytest.mark.parametrize("used", [True, pytest.param(False, marks=pytest.mark.matrix)])
-def test_marks_of_other_nodes_stay_over_an_upgrade(make, upgrade, used):
-    """The first server returns after another one, with another number, has upgraded the database, with and without IDs of its
-    own before."""
-    first, second, made = part(make)
-    if used:
-        attempts(second, made)
-    second.sql(upgrade)
-    attempts(second, made)
-    rewind_and_switch_back(first, second)
-    pass_through(first, made, 3, 40)
-
-
 def test_no_id_is_made_twice_after_an_upgrade_and_a_failover(make, upgrade):
     """A standby replays the upgrade while it is read. Its clock is behind the IDs from before and from after."""
     primary, made = server_at_0(make), Made()
@@ -152,23 +138,3 @@ def test_transactions_from_before_an_upgrade_hold_watermarks(make, upgrade):
         later = watermark.insert(writer)
         writer.execute("COMMIT")
         assert watermark.passes(tailer, later)
-
-
-def test_a_promoted_standby_can_be_upgraded(make, upgrade):
-    """The standby is upgraded before its first ID, so it has not read the marks, and it recovers from a crash afterwards."""
-    primary, made = server_at_0(make), Made()
-    standby = make(standby_of=primary, clock=at(0))
-    primary.set_clock(at(60))
-    insert(primary, made)
-    primary.set_clock(at(0))
-    primary.sql("CREATE TABLE plain ()")
-    fail_over(primary, standby)
-    standby.sql(upgrade)
-    attempts(standby, made)
-    standby.restart(mode="immediate")
-    attempts(standby, made)
-    standby.set_clock(running(68))
-    with sessions(standby) as dbs:
-        for db in dbs:
-            made.make(db, 20)
-    assert len(dbs) == SESSIONS

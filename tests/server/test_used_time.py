@@ -1,39 +1,16 @@
 """Used time, as far as it depends on PostgreSQL's transactions, databases and sequences. The simulator tests the rest."""
 
-import contextlib
-
 import psycopg
 import pytest
 
 from clients import Made
-from standing_clock import at, cancelled, fail_over, make_in_all, pass_through, running, server_at_0
+from standing_clock import at, fail_over, make_in_all, pass_through, running, server_at_0
 
 
 def create_extension(server, database):
     server.sql(f"CREATE DATABASE {database}")
     with server.connect(dbname=database) as db:
         db.execute("CREATE EXTENSION flake")
-
-
-def test_start_above_waits_for_transactions(own_servers):
-    """The call names the sessions that it waits for, and can be canceled. A tick that was only asked for does not matter."""
-    server = server_at_0(own_servers)
-    server.sql("""SELECT flake_create_layout('ages', '{"epoch": "2020-01-01T00:00:00Z", "tick": "300000000s", "fields": [
-        {"name": "t", "bits": 3, "role": "timestamp"}, {"name": "w", "bits": 10, "role": "worker"},
-        {"name": "s", "bits": 16, "role": "sequence"}]}')""")
-    with server.connect() as db, contextlib.suppress(psycopg.Error), cancelled(db):
-        db.execute("SELECT flake_next('ages')")
-    server.set_clock("2030-01-01 00:00:10")
-    above = "SELECT flake_start_above(flake_max(clock_timestamp()), 'twitter')"
-    with server.connect() as writer, server.connect() as operator:
-        notices = []
-        operator.add_notice_handler(lambda notice: notices.append(notice.message_detail))
-        writer.execute("BEGIN; SELECT flake_next('twitter')")
-        with pytest.raises(psycopg.errors.QueryCanceled), cancelled(operator, 2):
-            operator.execute(above)
-        assert notices == [f'They belong to process {writer.info.backend_pid} in database "postgres".']
-        writer.execute("COMMIT")
-        operator.execute(above)
 
 
 def test_a_database_under_the_oid_of_another_one_does_not_get_its_page(own_servers):

@@ -21,26 +21,70 @@ from watermark import (
     watermark,
 )  # fmt: skip
 
+INSERT, NEXT = "INSERT INTO outbox DEFAULT VALUES RETURNING id", "SELECT flake_next('twitter')"
 # Layouts whose IDs are in the order of time, and one with a long tick.
-ORDERED = [layout for layout in LAYOUTS if layout != "uniqueid"]
+ORDERED = [*(layout for layout in LAYOUTS if layout != "uniqueid"), "of_seconds"]
+# How a transaction comes to hold the watermark: what is before its first ID, the query of that ID, and what comes after it.
+HOLDERS = {
+    "inserts": ("BEGIN", INSERT, INSERT),
+    "a savepoint that is rolled back": ("BEGIN", INSERT, f"SAVEPOINT s; {INSERT}; ROLLBACK TO s; RELEASE s"),
+    "an ID of a savepoint that is rolled back": ("BEGIN; SAVEPOINT s", NEXT, "ROLLBACK TO s; INSERT INTO outbox VALUES ({id})"),
+    "a savepoint, prepared": ("BEGIN; SAVEPOINT s", NEXT, "ROLLBACK TO s; INSERT INTO outbox VALUES ({id}); {prepare}"),
+    "a read-only transaction": ("BEGIN READ ONLY", NEXT, ""),
+    # The other IDs of a cursor belong to the transaction from the first row on.
+    "a cursor": ("BEGIN; DECLARE ids CURSOR FOR SELECT flake_batch('twitter', 100000)", "FETCH 1 FROM ids", "MOVE ALL FROM ids"),
+    "flake_cover": ("", NEXT, "BEGIN; INSERT INTO outbox VALUES (flake_cover({id}))"),
+    "flake_cover below a savepoint that is rolled back": (
+        "", NEXT, "BEGIN; SAVEPOINT s; SELECT flake_cover({id}); ROLLBACK TO s; INSERT INTO outbox VALUES ({id})"),
+    "flake_cover of an earlier ID": ("", NEXT, f"BEGIN; {NEXT}; SELECT flake_cover({{id}})"),
+    "flake_cover of a cursor's ID": ("BEGIN; DECLARE ids CURSOR WITH HOLD FOR SELECT flake_batch('twitter', 3); COMMIT",
+                                     "FETCH 1 FROM ids", "BEGIN; INSERT INTO outbox VALUES (flake_cover({id}))"),
+    "flake_cover, prepared": ("", NEXT, "BEGIN; INSERT INTO outbox VALUES (flake_cover({id})); {prepare}"),
+}  # fmt: skip
+# How a transaction ends: by a statement, which can fail, or with its session.
+ENDS = {
+    "COMMIT": lambda tailer, writer: writer.execute("COMMIT"),
+    "ROLLBACK": lambda tailer, writer: writer.execute("ROLLBACK"),
+    "an error": lambda tailer, writer: pytest.raises(psycopg.errors.DivisionByZero, writer.execute, "SELECT 1 / 0"),
+    "terminated": lambda tailer, writer: one(tailer, "SELECT pg_terminate_backend(%s)", writer.info.backend_pid),
+    "disconnected": lambda tailer, writer: writer.close(),
+    # A library may call libc's exit().
+    "exited": lambda tailer, writer: pytest.raises(psycopg.OperationalError, writer.execute, "SELECT libc_exit(0)"),
+}
 
 
 @pytest.fixture(scope="module")
 def server(servers):
-    server = servers()
+    server = servers("max_prepared_transactions=2")
     server.sql(OUTBOX)
+    server.sql("""SELECT flake_create_layout('of_seconds', '{"like": "twitter", "tick": "1s"}')""")
+    server.sql(f"CREATE FUNCTION libc_exit(integer) RETURNS void STRICT LANGUAGE c AS '{server.compile('exit', EXIT)}'")
     return server
 
 
-@pytest.mark.parametrize("end", ["COMMIT", "ROLLBACK"])
-def test_a_transaction_holds_it_until_it_ends(writer, tailer, end):
+@pytest.mark.parametrize("holder", HOLDERS)
+def test_a_transaction_holds_it_until_it_ends(writer, tailer, holder):
+    """Both the writer and others see that. The session has made an ID before."""
+    before, make, after = HOLDERS[holder]
+    one(writer, NEXT)
+    writer.execute(before)
+    id = one(writer, make)
+    writer.execute(after.format(id=id, prepare="PREPARE TRANSACTION 'prepared'"))
+    assert holds(tailer, id) and holds(writer, id)
+    writer.execute("COMMIT PREPARED 'prepared'" if "{prepare}" in after else "COMMIT")
+    assert passes(tailer, id)
+
+
+@pytest.mark.parametrize("end", ENDS)
+def test_a_transaction_lets_go_however_it_ends(server, tailer, end):
+    writer = server.connect()
     writer.execute("BEGIN")
     id = insert(writer)
-    assert holds(tailer, id) and holds(writer, id)
-    insert(writer)
     assert holds(tailer, id)
-    writer.execute(end)
+    ENDS[end](tailer, writer)
+    wait_for_server(server)
     assert passes(tailer, id)
+    writer.close()
 
 
 @pytest.mark.parametrize("layout", ORDERED)
@@ -52,48 +96,14 @@ def test_ids_of_every_layout_hold_it(writer, tailer, layout):
     assert passes(tailer, id, layout)
 
 
-def test_ids_of_a_custom_layout_hold_it(server, writer, tailer):
-    server.sql("""SELECT flake_create_layout('of_seconds', '{"like": "twitter", "tick": "1s"}')""")
-    test_ids_of_every_layout_hold_it(writer, tailer, "of_seconds")
-
-
-def test_a_transaction_with_a_sno_holds_it(writer, tailer):
-    writer.execute("BEGIN")
+@pytest.mark.parametrize("before, after", [("BEGIN", ""), ("", "BEGIN; SELECT sno_cover('{id}')")], ids=["made", "covered"])
+def test_a_transaction_with_a_sno_holds_it(writer, tailer, before, after):
+    writer.execute(before)
     id = one(writer, "SELECT sno_next()::text")
+    writer.execute(after.format(id=id))
     assert holds_sno(tailer, id)
     writer.execute("COMMIT")
     assert passes_sno(tailer, id)
-
-
-def test_a_savepoint_that_is_rolled_back_leaves_it_held(writer, tailer):
-    writer.execute("BEGIN")
-    id = insert(writer)
-    writer.execute("SAVEPOINT s")
-    insert(writer)
-    writer.execute("ROLLBACK TO s; RELEASE s")
-    assert holds(tailer, id)
-    writer.execute("COMMIT")
-    assert passes(tailer, id)
-
-
-def test_the_id_of_a_savepoint_that_was_rolled_back_can_still_be_inserted(writer, tailer):
-    writer.execute("BEGIN; SAVEPOINT s")
-    id = one(writer, "SELECT flake_next('twitter')")
-    writer.execute("ROLLBACK TO s")
-    assert holds(tailer, id)
-    writer.execute("INSERT INTO outbox VALUES (%s)", (id,))
-    assert holds(tailer, id)
-    writer.execute("COMMIT")
-    assert passes(tailer, id)
-
-
-def test_a_transaction_that_has_failed_lets_go(writer, tailer):
-    writer.execute("BEGIN")
-    id = insert(writer)
-    assert holds(tailer, id)
-    with pytest.raises(psycopg.errors.DivisionByZero):
-        writer.execute("SELECT 1 / 0")
-    assert passes(tailer, id)
 
 
 def test_a_transaction_without_an_id_does_not_hold_it(writer, tailer):
@@ -127,17 +137,18 @@ def test_each_transaction_holds_it_however_soon_it_follows(writer):
         END LOOP; END $$""")
 
 
+@pytest.mark.parametrize("level", ["REPEATABLE READ", "SERIALIZABLE"])
 @pytest.mark.parametrize("asked", ["early", "late"])
 @pytest.mark.parametrize("begun", ["before", "after"])
 @pytest.mark.parametrize("later", [0, 3000])
-def test_a_transaction_that_ended_after_the_snapshot_holds_it(writer, tailer, begun, asked, later):
+def test_a_transaction_that_ended_after_the_snapshot_holds_it(writer, tailer, begun, asked, later, level):
     """Many other transactions have used its proc since."""
     writer.execute("BEGIN")
     if begun == "before":
         id = insert(writer)
-        take_snapshot(tailer)
+        take_snapshot(tailer, level)
     else:
-        take_snapshot(tailer)
+        take_snapshot(tailer, level)
         id = insert(writer)
     first = watermark(tailer) if asked == "early" else 0
     writer.execute("COMMIT")
@@ -206,14 +217,6 @@ def test_a_session_that_exited_after_the_snapshot_holds_it(server, tailer):
     assert holds(tailer, id)
 
 
-def test_a_transaction_that_ends_after_a_serializable_snapshot_holds_it(writer, tailer):
-    take_snapshot(tailer, "SERIALIZABLE")
-    id = insert(writer)
-    assert holds(tailer, id)
-    tailer.execute("COMMIT")
-    assert passes(tailer, id)
-
-
 def test_a_transaction_that_ends_after_an_imported_snapshot_holds_it(server, writer, tailer):
     take_snapshot(tailer)
     exported = one(tailer, "SELECT pg_export_snapshot()")
@@ -223,33 +226,12 @@ def test_a_transaction_that_ends_after_an_imported_snapshot_holds_it(server, wri
         assert holds(other, id)
 
 
-def test_ids_of_a_cursor_hold_it_from_the_first_row_on(writer, tailer):
-    """IDs that are made while a cursor is read belong to the transaction from the first row on."""
-    one(writer, "SELECT flake_next('twitter')")
-    writer.execute("BEGIN; DECLARE ids CURSOR FOR SELECT flake_batch('twitter', 100000)")
-    id = one(writer, "FETCH 1 FROM ids")
-    assert holds(tailer, id)
-    last = writer.execute("FETCH ALL FROM ids").fetchall()[-1][0]
-    assert watermark(tailer) <= id < last
-    writer.execute("COMMIT")
-    assert passes(tailer, last)
-
-
 def test_a_transaction_that_a_procedure_has_committed_lets_go(writer, tailer):
     writer.execute("""CREATE PROCEDURE two(INOUT id bigint) LANGUAGE plpgsql AS $$ BEGIN
                           INSERT INTO outbox DEFAULT VALUES; COMMIT;
                           INSERT INTO outbox DEFAULT VALUES RETURNING outbox.id INTO id; PERFORM pg_sleep(0.1);
                       END $$""")
     id = one(writer, "CALL two(NULL)")
-    assert passes(tailer, id)
-
-
-def test_a_read_only_transaction_holds_it(writer, tailer):
-    writer.execute("BEGIN READ ONLY")
-    id = one(writer, "SELECT flake_next('twitter')")
-    tailer.execute("SET default_transaction_read_only = on")
-    assert holds(tailer, id)
-    writer.execute("COMMIT")
     assert passes(tailer, id)
 
 
@@ -283,7 +265,7 @@ def test_every_role_may_ask_for_it(server, writer, tailer):
     server.sql("CREATE ROLE stranger")
     writer.execute("BEGIN")
     id = insert(writer)
-    tailer.execute("SET ROLE stranger")
+    tailer.execute("SET ROLE stranger; SET default_transaction_read_only = on")
     assert holds(tailer, id)
     assert tailer.execute("SELECT pid FROM flake_open_transactions").fetchall() == [(writer.info.backend_pid,)]
 
@@ -307,31 +289,3 @@ def test_only_roles_that_see_the_activity_see_since_when(server):
         writer.execute("RESET ROLE")
         assert tailer.execute(see).fetchall() == [(writer.info.backend_pid, False, False)]
     server.sql("DROP OWNED BY writes, sees, manages, watches; DROP ROLE writes, sees, manages, watches")
-
-
-def test_terminated_sessions_let_go(server, tailer):
-    writer = server.connect()
-    writer.execute("BEGIN")
-    id = insert(writer)
-    assert holds(tailer, id)
-    tailer.execute("SELECT pg_terminate_backend(%s)", (writer.info.backend_pid,))
-    assert passes(tailer, id)
-    writer.close()
-
-
-@pytest.mark.parametrize("disconnects", [True, False], ids=["disconnected", "exited"])
-def test_sessions_that_end_in_a_transaction_let_go(server, tailer, disconnects):
-    """A library may call libc's exit()."""
-    library = server.compile("exit", EXIT)
-    server.sql(f"CREATE OR REPLACE FUNCTION libc_exit(integer) RETURNS void STRICT LANGUAGE c AS '{library}'")
-    writer = server.connect()
-    writer.execute("BEGIN")
-    id = insert(writer)
-    assert holds(tailer, id)
-    if disconnects:
-        writer.close()
-    else:
-        with pytest.raises(psycopg.OperationalError):
-            writer.execute("SELECT libc_exit(0)")
-    wait_for_server(server)
-    assert passes(tailer, id)

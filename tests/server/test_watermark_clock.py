@@ -3,7 +3,7 @@
 import pytest
 
 from clients import Made
-from standing_clock import at, fail_over, make, make_in_all, server_at_0
+from standing_clock import at, make, make_in_all, server_at_0
 from waiting import wait_until
 from watermark import OUTBOX, announce, below, goes_on, insert, one, watermark
 
@@ -42,25 +42,6 @@ def test_no_id_is_below_it_after_the_clock_is_set_back(own_servers, ids):
     assert below(server, made, announced) == set()
 
 
-def test_a_transaction_that_holds_it_continues_below_a_later_clock(own_servers):
-    """The transaction holds the watermark while the clock goes back and forth."""
-    server, made = server_at_0(own_servers), Made()
-    server.sql(OUTBOX)
-    with server.connect() as writer, server.connect() as tailer:
-        writer.execute("BEGIN")
-        id = insert(writer)
-        server.set_clock(at(10))
-        assert watermark(tailer) <= id
-        server.set_clock(at(5))
-        make_in_all(server, made)
-        server.set_clock(at(11))
-        later = insert(writer)
-        assert watermark(tailer) <= id < later
-        writer.execute("COMMIT")
-        server.set_clock(at(12))
-        assert watermark(tailer) > later
-
-
 @pytest.mark.parametrize("first", [True, False], ids=["the session's first sno", "another one"])
 def test_a_sno_after_a_step_back_in_a_transaction_holds_it(own_servers, first):
     """Snos have their own lead. The sno lies below all IDs of the transaction, so the transaction holds the watermark at it."""
@@ -82,18 +63,6 @@ def test_a_sno_after_a_step_back_in_a_transaction_holds_it(own_servers, first):
         assert one(tailer, below, id)
 
 
-@pytest.mark.matrix
-@pytest.mark.parametrize("mode, ids", [("fast", "IDs before"), ("immediate", "no IDs before")])
-def test_no_id_is_below_it_after_a_restart_with_the_clock_behind(own_servers, mode, ids):
-    server, made = server_at_0(own_servers), Made()
-    server.set_clock(at(10))
-    if ids == "IDs before":
-        make_in_all(server, made)
-    announced = announce(server)
-    server.restart(mode=mode, while_stopped=lambda: server.set_clock(at(5)))
-    goes_on(server, announced, 5, 9.999, 10)
-
-
 def test_no_id_is_below_it_after_a_long_time_of_asking_and_a_restart(own_servers):
     """Asking for watermarks extends the granted time again and again, as making IDs does."""
     server = server_at_0(own_servers)
@@ -103,30 +72,6 @@ def test_no_id_is_below_it_after_a_long_time_of_asking_and_a_restart(own_servers
             announced = one(db, "SELECT flake_watermark()::text")
     server.restart(mode="immediate", while_stopped=lambda: server.set_clock(at(20)))
     goes_on(server, announced, 20, 36, 36.9)
-
-
-@pytest.mark.parametrize("number", ["same number", "another number"])
-@pytest.mark.parametrize("behind", [3, pytest.param(3600, marks=pytest.mark.matrix)])
-def test_no_id_is_below_it_after_a_failover(own_servers, number, behind):
-    """The watermark was asked for on the primary, which has made no ID since. The standby's clock is behind."""
-    own = ["flake.node_id=1"] if number == "another number" else []
-    primary = server_at_0(own_servers, "flake.node_count=2")
-    standby = own_servers(*own, standby_of=primary, clock=at(-behind))
-    primary.set_clock(at(60))
-    announced = announce(primary)
-    fail_over(primary, standby)
-    goes_on(standby, announced, -behind, 0, 59, 60)
-
-
-def test_each_database_keeps_its_own_watermark_over_a_failover(own_servers):
-    """Each database has its own watermark in the WAL."""
-    primary = server_at_0(own_servers)
-    primary.sql("CREATE DATABASE other TEMPLATE postgres")
-    standby = own_servers(standby_of=primary, clock=at(-60))
-    primary.set_clock(at(60))
-    announced = announce(primary, "other")
-    fail_over(primary, standby)
-    goes_on(standby, announced, -60, 59, 60, dbname="other")
 
 
 @pytest.mark.parametrize("restarted", [False, True])

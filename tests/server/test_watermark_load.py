@@ -1,28 +1,26 @@
-"""Under load, and whatever happens to the server, a reader below the watermark sees every row once and in order.
+"""Under load, a reader below the watermark sees every row once and in order. The nemesis has such readers while servers crash,
+clocks are set, and standbys take over.
 
-FLAKE_TEST_SECONDS is how long a test lasts, and a fifth of FLAKE_SOAK how often it is repeated. It lasts at least until
-FLAKE_TAILING_ROWS rows were written and FLAKE_TAILING_WATERMARKS statements have asked. FLAKE_TAILING_BURST is the most rows of a
-statement. `scripts/test tailing` shows what each tailer has seen.
+FLAKE_TEST_SECONDS is how long the load lasts. It lasts at least until FLAKE_TAILING_ROWS rows were written and
+FLAKE_TAILING_WATERMARKS statements have asked. FLAKE_TAILING_BURST is the most rows of a statement. `scripts/test tailing` shows
+what each tailer has seen.
 """
 
 import os
-
-import pytest
 
 import tailing
 from conftest import SECONDS
 from watermark import OUTBOX, insert, one, passes
 
-ROUNDS = max(1, int(os.environ.get("FLAKE_SOAK", "1")) // 5)
 ROWS = int(os.environ.get("FLAKE_TAILING_ROWS", "0"))
 WATERMARKS = int(os.environ.get("FLAKE_TAILING_WATERMARKS", "0"))
 SETTINGS = ["max_prepared_transactions=64", "synchronous_commit=off", "max_wal_size=4GB"]
 
 
-def load(server, faults=()):
+def load(server):
     """Runs the load. Tailers by the watermark must miss no row, and single statements must miss none below their watermarks.
     Other tailers may. Returns the number of rows and of statements."""
-    found = tailing.run(server, SECONDS, faults)
+    found = tailing.run(server, SECONDS)
     print(f"\n{found.rows} rows, {found.terminated} sessions terminated")
     for tailer, seen in found.seen.items():
         print(f"  {tailer.name:28} {seen}")
@@ -58,26 +56,3 @@ def test_readers_below_it_lose_no_row_under_load(servers):
         more = load(server)
         rows, watermarks = rows + more[0], watermarks + more[1]
     print(f"{rows} rows, {watermarks} watermarks of single statements")
-
-
-@pytest.mark.matrix
-@pytest.mark.parametrize("round", range(ROUNDS))
-def test_readers_below_it_lose_no_row_when_the_clock_steps(own_servers, round):
-    server = own_servers(*SETTINGS, clock="+0")
-    tailing.prepare(server)
-    steps = ["+0.3", "-0.2", "+4", "+3.5", "+5", "+2", "+9"]
-    load(server, [lambda step=step: server.set_clock(step) for step in steps])
-
-
-@pytest.mark.matrix
-@pytest.mark.parametrize("round", range(ROUNDS))
-def test_readers_below_it_lose_no_row_after_crashes_and_restarts(own_servers, round):
-    """The clock is set in between. A row that a tailer has read must survive a crash, so commits wait for the disk."""
-    server = own_servers(*SETTINGS, "synchronous_commit=on", clock="+0")
-    tailing.prepare(server)
-
-    def restart(mode, clock):
-        server.restart(mode=mode, while_stopped=lambda: server.set_clock(clock))
-
-    cases = [("immediate", "+0"), ("immediate", "-0.5"), ("fast", "+1"), ("immediate", "+0.5"), ("immediate", "+9")]
-    load(server, [lambda case=case: restart(*case) for case in cases])

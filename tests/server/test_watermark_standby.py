@@ -1,25 +1,17 @@
-"""A standby returns watermarks that its primary has published. A reader below them sees every row once and in order there.
-
-FLAKE_TEST_SECONDS is how long the load lasts, and FLAKE_TAILING_ROWS how many rows it writes at least. `scripts/test tailing`
-shows what each tailer has seen.
-"""
+"""A standby returns watermarks that its primary has published. The nemesis has consumers that read below them on standbys, which
+see every row once and in order."""
 
 import contextlib
-import os
 import threading
 import time
 
 import psycopg
 import pytest
 
-import tailing
-from conftest import SECONDS
 from standing_clock import running
-from waiting import Background, wait_until
+from waiting import wait_until
 from watermark import OUTBOX, insert, one, passes
 
-ROWS = int(os.environ.get("FLAKE_TAILING_ROWS", "0"))
-FAULTS = ["pause", "resume", "restart", "crash", "restart cascaded"]
 PREPARES = "max_prepared_transactions=64"
 NONE = psycopg.errors.ObjectNotInPrerequisiteState
 BELOW = "SELECT array_agg(id ORDER BY id) FROM outbox WHERE id < flake_min(flake_watermark(), 'twitter')"
@@ -70,8 +62,6 @@ def test_a_standby_returns_what_was_published(own_servers):
         assert below(standby, primary) == [first], "although the row is there"
         publish_above(writer, later)
         assert below(standby, primary) == [first, held, later]
-        with pytest.raises(psycopg.errors.ReadOnlySqlTransaction, match=r"flake_publish_watermark\(\)"):
-            standby.sql("SELECT flake_publish_watermark()")
 
 
 @pytest.mark.parametrize("how", ["rolled back", "repeatable", "prepared", "by a trigger"])
@@ -218,24 +208,6 @@ def test_a_snapshot_that_a_slot_exported_gets_a_published_watermark(own_servers)
         assert passes(db, later)
 
 
-@pytest.mark.parametrize("number", [0, 1], ids=["the same number", "its own number"])
-def test_a_promoted_standby_makes_no_id_below_what_it_has_returned(own_servers, number):
-    """The clock of the standby is behind the old primary's."""
-    primary = own_servers("flake.node_count=2", clock=running(10))
-    primary.sql(OUTBOX)
-    standby = own_servers("flake.node_count=2", f"flake.node_id={number}", standby_of=primary, clock=running(6))
-    with primary.connect() as writer:
-        insert(writer)
-        publish(writer)
-    standby.wait_for_replay(primary)
-    returned = standby.value("SELECT flake_min(flake_watermark(), 'twitter')")
-    primary.stop("immediate")
-    standby.promote()
-    assert standby.value("SELECT flake_min(clock_timestamp(), 'twitter') < %s", returned)
-    with standby.connect() as db:
-        assert insert(db) >= returned
-
-
 @pytest.mark.parametrize("ahead", [1, 3600])
 def test_a_watermark_that_was_taken_back_is_not_returned(own_servers, ahead):
     """The clock may be accepted in another database."""
@@ -279,118 +251,3 @@ def test_constant_publishing_hides_no_watermark_from_older_snapshots(own_servers
         assert below(standby, primary) == [first, last]
         assert one(old, BELOW) == [first]
         assert primary.value("SELECT pg_relation_size('flake_internal.flake_mark')") == 16384
-
-
-class Lag:
-    """The age of the watermarks that a standby returns, and its replay position."""
-
-    QUERY = """SELECT extract(epoch FROM clock_timestamp() - flake_watermark())::float8,
-                      extract(epoch FROM clock_timestamp() - pg_last_xact_replay_timestamp())::float8"""
-
-    def __init__(self, server):
-        self.server, self.of_watermark, self.of_replay = server, [], []
-
-    def sample(self, ends):
-        while not ends.wait(0.02):
-            with contextlib.suppress(psycopg.OperationalError), self.server.connect() as db:
-                while not ends.wait(0.02):
-                    watermark, replay = db.execute(self.QUERY).fetchone()
-                    self.of_watermark.append(watermark)
-                    self.of_replay.append(replay or 0)
-
-    def __str__(self):
-        def told(all):
-            all = sorted(all)
-            return "none" if not all else f"{1000 * all[len(all) // 2]:.0f} ms, 99 % {1000 * all[len(all) * 99 // 100]:.0f} ms"
-
-        return f"watermark {told(self.of_watermark)}; replay {told(self.of_replay)}"
-
-
-class Publisher:
-    """Publishes watermarks on whichever server is the primary."""
-
-    EVERY = 0.05
-
-    def __init__(self, server):
-        self.server, self.count = server, 0
-
-    def run(self, ends):
-        while not ends.is_set():
-            server = self.server
-            with contextlib.suppress(psycopg.OperationalError), server.connect() as db:
-                while not ends.wait(self.EVERY) and server is self.server:
-                    publish(db)
-                    self.count += 1
-            ends.wait(self.EVERY)
-
-
-def standbys_of(primary, own_servers):
-    standby = own_servers(PREPARES, standby_of=primary)
-    cascaded = own_servers(PREPARES, standby_of=standby)
-    delayed = own_servers(PREPARES, "recovery_min_apply_delay=300ms", standby_of=standby)
-    return {"standby": standby, "cascaded": cascaded, "delayed": delayed}
-
-
-def tailers_of(standbys):
-    Tailer = tailing.Tailer
-    for name, server in standbys.items():
-        yield Tailer(f"{name}, naive", server=server, pause=0.001, naive=True)
-        yield Tailer(name, server=server)
-        yield Tailer(f"{name}, sno, old snapshots", "of_sno", pause=0.005, repeatable=True, server=server)
-
-
-def load(primary, standbys, faults):
-    publisher, lags = Publisher(primary), {name: Lag(server) for name, server in standbys.items()}
-
-    def settle(server):
-        # No other session writes now. A standby may have much to replay.
-        server.sql("CREATE TABLE settled (); DROP TABLE settled")
-        end = server.value("SELECT pg_current_wal_flush_lsn()")
-        for standby in standbys.values():
-            if standby is not server:
-                wait_until(lambda standby=standby: standby.value("SELECT pg_last_wal_replay_lsn() >= %s::pg_lsn", end), 900)
-
-    def promote():
-        primary.stop("immediate")
-        standbys["standby"].promote()
-        publisher.server = standbys["standby"]
-        return publisher.server
-
-    steps = {"promote": promote} | {
-        "pause": lambda: [server.sql("SELECT pg_wal_replay_pause()") for server in standbys.values()] and None,
-        "resume": lambda: [server.sql("SELECT pg_wal_replay_resume()") for server in standbys.values()] and None,
-        "restart": lambda: standbys["standby"].restart(mode="immediate"),
-        "restart cascaded": standbys["cascaded"].restart,
-        "crash": lambda: primary.restart(mode="immediate"),
-    }
-    with Background() as background:
-        for run in [publisher.run, *(lag.sample for lag in lags.values())]:
-            background.add(run, background.ends)
-            background.threads[-1].start()
-        tailers = list(tailers_of(standbys))
-        found = tailing.run(primary, SECONDS, [steps[fault] for fault in faults], tailers, 0, settle)
-    print(f"\n{found.rows} rows, {found.terminated} sessions terminated, {publisher.count} watermarks; {', '.join(faults)}")
-    for tailer, seen in found.seen.items():
-        print(f"  {tailer.name:28} {seen}")
-    for name, lag in lags.items():
-        print(f"  lag of {name:21} {lag}")
-    assert found.rows > tailing.LEAST and publisher.count
-    for tailer, seen in found.seen.items():
-        assert tailer.naive or seen == tailing.Seen(0, 0, 0, 0, seen.rows), tailer
-    return found.rows, sum(seen.lost for tailer, seen in found.seen.items() if tailer.naive)
-
-
-@pytest.mark.matrix
-def test_readers_on_a_standby_lose_no_row_under_load(own_servers):
-    """Replay is paused, servers crash and restart, and in the end a standby takes over. Tailers by the watermark miss no row.
-    Other tailers may miss some."""
-    # A server that restarts after a crash removes WAL that slow standbys have not received.
-    primary = own_servers(PREPARES, "max_wal_size=4GB", "wal_keep_size=4GB")
-    tailing.prepare(primary)
-    standbys = standbys_of(primary, own_servers)
-    rows, lost = load(primary, standbys, FAULTS)
-    while rows < ROWS:
-        more = load(primary, standbys, FAULTS)
-        rows, lost = rows + more[0], lost + more[1]
-    more = load(primary, standbys, ["promote"])
-    print(f"{rows + more[0]} rows; those who read by ID on standbys have lost {lost + more[1]}")
