@@ -214,7 +214,7 @@ fn reading_of_sno(sno: Sno, read_as: &str) -> Reading {
         source: "flake's type of 80 bits, after muyo/sno".to_owned(),
         read_as: read_as.to_owned(),
         at: sno.instant().to_string(),
-        tick_length: flake_core::sno::UNIT.to_string(),
+        tick_length: flake_core::sno::TICK.to_string(),
         standing: "",
         score: 0,
         id: 0,
