@@ -44,6 +44,11 @@ const LATEST: i64 = i64::MAX - 1;
 
 /// Writes an instant as this session shows a timestamptz.
 pub fn to_text(instant: i64) -> String {
+    let text = shown(instant);
+    if instant == LATEST { format!("{text} or a later time") } else { text }
+}
+
+fn shown(instant: i64) -> String {
     // SAFETY: timestamptz_out takes a timestamptz, which is passed by value, and returns a C string.
     let text = unsafe {
         direct_function_call::<&CStr>(pg_sys::timestamptz_out, &[Some(Timestamptz::from_instant(instant).into())])
