@@ -230,8 +230,8 @@ def first(counted):
     beside, alone = counted["beside"], counted["alone"]
     return (
         f"The first `flake_next` of a session and its exit take {beside['flake_next']:,} instructions in a server that has "
-        f"preloaded the library, with `nextval` {beside['nextval']:,}; in a session that is alone, which leaves a note in "
-        f"flake's file, {alone['flake_next']:,} and {alone['nextval']:,}."
+        f"preloaded the library, with `nextval` {beside['nextval']:,}; in a session that is alone, "
+        f"{alone['flake_next']:,} and {alone['nextval']:,}."
     )
 
 

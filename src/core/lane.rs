@@ -12,7 +12,7 @@ use crate::{Error, Layout, Numbers, Part};
 
 /// The number of the rule that divides a tick among nodes and lanes. Sessions of one server that follow different rules could make
 /// the same IDs. So a released rule never changes, and another rule gets another number.
-pub const DIVISION_VERSION: u32 = 4;
+pub const DIVISION_VERSION: u32 = 5;
 
 /// A lane has about this many IDs in a millisecond, if there are enough. More would not make a session faster.
 const IDS_IN_A_MILLISECOND: u64 = 32_768;

@@ -37,15 +37,15 @@ fn flake_unseal_uuid(sealed: Uuid, key: &[u8]) -> Option<i64> {
 /// For statements that write: if a forged ID became NULL in a foreign key, nobody would notice.
 #[pg_extern(sql = "")]
 fn flake_unseal_or_error(sealed: &[u8], key: &[u8]) -> i64 {
-    flake_unseal(sealed, key).unwrap_or_else(|| not_sealed(escape_non_ascii(sealed, LONGEST_TEXT), key))
+    flake_unseal(sealed, key).unwrap_or_else(|| refuse_unsealed(escape_non_ascii(sealed, LONGEST_TEXT), key))
 }
 
 #[pg_extern(sql = "")]
 fn flake_unseal_or_error_uuid(sealed: Uuid, key: &[u8]) -> i64 {
-    flake_unseal_uuid(sealed, key).unwrap_or_else(|| not_sealed(sealed.to_string(), key))
+    flake_unseal_uuid(sealed, key).unwrap_or_else(|| refuse_unsealed(sealed.to_string(), key))
 }
 
-fn not_sealed(text: String, key: &[u8]) -> ! {
+fn refuse_unsealed(text: String, key: &[u8]) -> ! {
     let message = format!("invalid public ID of key \"{}\": \"{text}\"", escape_non_ascii(key, LONGEST_NAME));
     Error::of(ERRCODE_INVALID_TEXT_REPRESENTATION, message)
         .detail("It was not made by flake_seal with this key, or has been changed since.")

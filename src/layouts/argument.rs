@@ -30,10 +30,9 @@ pub unsafe fn with_layout<R>(
 ) -> R {
     // SAFETY: as the caller promises; nothing is borrowed that an error could leave borrowed.
     unsafe {
-        match remembered(call, name).map(&act) {
-            Some(Ok(result)) => result,
-            _ => guarded(|| act(look_up(call, number, name)).or_raise()),
-        }
+        // An error that `act` returns here is dropped before one is raised.
+        let result = remembered(call, name).and_then(|layout| act(layout).ok());
+        result.unwrap_or_else(|| guarded(|| act(look_up(call, number, name)).or_raise()))
     }
 }
 

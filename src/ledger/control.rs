@@ -13,7 +13,7 @@ use crate::postgres::injection_point;
 use crate::postgres::lock::Lock;
 
 /// The version of the form of shared memory: of [`Control`], of the arrays behind it, and of everything in them.
-pub const VERSION: u32 = 3;
+pub const VERSION: u32 = 4;
 
 /// The beginning of the segment. All versions of the library begin with the same two numbers.
 #[repr(C)]

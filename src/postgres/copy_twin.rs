@@ -30,7 +30,7 @@ pub unsafe fn answer(request: *mut pg_sys::Node) -> pg_sys::Datum {
         is_a(request, pg_sys::NodeTag::T_SupportRequestSimplify)
             .then(|| &*request.cast::<pg_sys::SupportRequestSimplify>())
             .filter(|request| request.root.is_null() && copy_is_beginning())
-            .and_then(|request| pg_sys::panic::pgrx_extern_c_guard(|| call_of_twin(&*request.fcall)))
+            .and_then(|request| pg_sys::panic::pgrx_extern_c_guard(|| twin_call(&*request.fcall)))
     };
     pg_sys::Datum::from(call.unwrap_or(ptr::null_mut()))
 }
@@ -50,7 +50,7 @@ unsafe fn copy_is_beginning() -> bool {
 /// Returns a call of the twin. PostgreSQL asks whether the role may call the twin, so this asks whether it may call the function.
 ///
 /// # Safety The call must be complete.
-unsafe fn call_of_twin(call: &pg_sys::FuncExpr) -> Option<*mut pg_sys::Node> {
+unsafe fn twin_call(call: &pg_sys::FuncExpr) -> Option<*mut pg_sys::Node> {
     // SAFETY: as the caller promises. The lookups return nothing for what does not exist.
     unsafe {
         if !may_call(call.funcid) {

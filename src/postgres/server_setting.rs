@@ -18,7 +18,7 @@ pub struct ServerSetting {
     /// Whether a session defined it in the place of a placeholder. The value of one that has been removed from the configuration is
     /// empty. If the server's start defined it, only the configuration has set it since.
     had_placeholder: AtomicBool,
-    /// Whether the definition has refused the placeholder's value.
+    /// Whether the definition has refused the placeholder's value, such as a text in the server's configuration.
     is_refused: AtomicBool,
 }
 
@@ -35,14 +35,14 @@ impl ServerSetting {
 
     /// Defines the setting in PostgreSQL.
     pub fn define(&'static self, short: &'static CStr, long: &'static CStr, (min, max): (i32, i32)) {
-        // SAFETY: it reads a variable of this process; the name is a C string, and the setting may be missing.
-        let had_placeholder = unsafe {
-            !pg_sys::process_shared_preload_libraries_in_progress
-                && !pg_sys::GetConfigOption(self.name.as_ptr(), true, false).is_null()
+        // SAFETY: it reads variables of this process; the name is a C string, and the setting may be missing.
+        let (had_placeholder, in_session) = unsafe {
+            let placeholder = pg_sys::GetConfigOption(self.name.as_ptr(), true, false);
+            (!placeholder.is_null(), !pg_sys::process_shared_preload_libraries_in_progress)
         };
         let (context, flags) = (GucContext::Sighup, GucFlags::default());
         GucRegistry::define_int_guc(self.name, short, long, &self.value, min, max, context, flags);
-        self.had_placeholder.store(had_placeholder, Ordering::Relaxed);
+        self.had_placeholder.store(had_placeholder && in_session, Ordering::Relaxed);
         self.is_refused.store(had_placeholder && self.has_boot_value(), Ordering::Relaxed);
     }
 
@@ -64,12 +64,14 @@ impl ServerSetting {
         }
     }
 
-    /// Returns whether the value of a client, role or database may have replaced the server's value in this session.
+    /// Returns whether the value of a client, role or database may have replaced the server's value in this session, or whether the server
+    /// has no valid value.
     pub fn is_shadowed(&self) -> bool {
         // SAFETY: a number that does not change while the process runs.
         let is_parallel_worker = unsafe { pg_sys::ParallelWorkerNumber } >= 0;
         // A parallel worker gets the settings of its leader, and the boot value if the leader has that.
-        let cause = if is_parallel_worker { &self.had_placeholder } else { &self.is_refused };
-        cause.load(Ordering::Relaxed) && self.has_boot_value()
+        let is_refused = self.is_refused.load(Ordering::Relaxed);
+        let may_be_refused = is_parallel_worker && self.had_placeholder.load(Ordering::Relaxed);
+        (is_refused || may_be_refused) && self.has_boot_value()
     }
 }

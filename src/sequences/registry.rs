@@ -48,7 +48,7 @@ pub fn require_closed(sequence: Oid, parameters: &Parameters, code: i64) -> Resu
 
 /// Returns the layout with a code. The codes of two names are different, but for one pair of layouts in 2^52.
 pub fn layout(sequence: Oid, code: i64) -> Result<&'static Layout, Error> {
-    let of_code = |name: &str| known(name.as_bytes()).filter(|_| sequence_code(name) == code);
+    let of_code = |name: &str| (sequence_code(name) == code).then(|| known(name.as_bytes())).flatten();
     let built_in = BUILTIN.iter().find_map(|layout| of_code(layout.name()));
     built_in.or_else(|| catalog::names().iter().find_map(|name| of_code(name))).ok_or_else(|| {
         Error::invalid(format!("layout of sequence \"{}\" does not exist", sequence::name(sequence)))

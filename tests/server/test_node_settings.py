@@ -88,15 +88,17 @@ def test_a_server_without_the_settings_is_node_0_of_1(servers):
     assert server.sql(NODE) == [(0, 1)]
 
 
-@pytest.mark.parametrize("value", ["2", "x"], ids=["too large", "not a number"])
-def test_a_wrong_number_can_be_corrected(servers, value):
+@pytest.mark.parametrize("preload", ["", "flake"], ids=["loaded", "preloaded"])
+@pytest.mark.parametrize("value", ["2", "x", "''"], ids=["too large", "not a number", "empty"])
+def test_a_wrong_number_can_be_corrected(servers, value, preload):
     """The boot value is not the configuration's value."""
     server = servers()
-    server.restart(f"flake.node_id={value}", "flake.node_count=2")
-    with server.connect(options="-c flake.node_id=0") as db, server.connect() as other:
-        refused(db)
-        with pytest.raises((psycopg.errors.ObjectNotInPrerequisiteState, psycopg.errors.InvalidParameterValue)):
-            other.execute(WORKERS)
+    server.restart(f"flake.node_id={value}", "flake.node_count=2", f"shared_preload_libraries={preload}")
+    # A client of a server that has preloaded the library cannot give a number.
+    with server.connect(options="" if preload else "-c flake.node_id=0") as db, server.connect() as other:
+        for session in db, other:
+            with pytest.raises((psycopg.errors.ObjectNotInPrerequisiteState, psycopg.errors.InvalidParameterValue)):
+                session.execute(WORKERS)
         server.reload("flake.node_id=1")
         assert server.value(WORKERS) == 1
         assert db.execute(WORKERS).fetchone() == other.execute(WORKERS).fetchone() == (1,)

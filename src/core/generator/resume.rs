@@ -39,7 +39,7 @@ pub struct Place {
     /// The number of the generator's own lane.
     pub lane: u64,
     /// The first of the lines that have the cursors of the lanes.
-    pub claim: usize,
+    pub first_line: usize,
 }
 
 /// Returns the lanes of a source in a server's parts, one for each generation.
@@ -61,7 +61,7 @@ impl Place {
     ) -> Option<Self> {
         debug_assert_eq!(lanes[0].count, lanes[1].count, "the generations have lines in common");
         let database = if source.is_built_in() { BUILT_IN } else { database };
-        Some(Self { lanes, lane, claim: claims::claim(server, source.cursors(), &lanes[0], database)? })
+        Some(Self { lanes, lane, first_line: claims::claim(server, source.cursors(), &lanes[0], database)? })
     }
 }
 
@@ -117,7 +117,7 @@ impl<S: IdSource> Resumable<S> {
     }
 
     fn cursors<'a, H: Server>(&self, server: &'a H) -> ServerCursors<'a, H> {
-        ServerCursors::new(server, self.place.claim, self.era)
+        ServerCursors::new(server, self.place.first_line, self.era)
     }
 
     /// Makes an ID at an instant that was admitted, without asking the ledger. Returns None if the time must be granted first.

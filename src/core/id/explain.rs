@@ -42,7 +42,7 @@ impl Layout {
     /// drawing is at most 100 columns wide if the fields' names are short.
     pub fn explain(&self, id: u64) -> Result<String, Error> {
         let start = self.start_of(self.tick_of(id)?);
-        let title = format!("{} {}  0x{id:016x}  {}", self.name, id as i64, utc(start));
+        let title = format!("{} {}  0x{id:016x}  {}", self.name, id as i64, to_rfc3339(start));
         Ok(draw(&title, &self.runs(id)?))
     }
 }
@@ -73,6 +73,6 @@ pub(crate) fn draw(title: &str, runs: &[Run]) -> String {
 }
 
 /// Writes an instant as RFC 3339 does, or as microseconds since 1970 if it is after the year 9999.
-pub(crate) fn utc(instant: i64) -> String {
+pub(crate) fn to_rfc3339(instant: i64) -> String {
     Timestamp::from_microsecond(instant).map_or_else(|_| format!("{instant} us since 1970"), |time| time.to_string())
 }

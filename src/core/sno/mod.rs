@@ -11,7 +11,7 @@ use std::ops::Bound;
 
 pub use source::SnoSource;
 
-use crate::id::explain::{Run, draw, utc};
+use crate::id::explain::{Run, draw, to_rfc3339};
 use crate::layout::ticks::Ticks;
 use crate::{Error, Node, TextFault};
 
@@ -164,7 +164,7 @@ impl Sno {
     pub fn explain(&self) -> String {
         let text = String::from_utf8_lossy(&self.encode()).into_owned();
         let number = self.0.iter().fold(0, |number, &byte| number << 8 | u128::from(byte));
-        draw(&format!("sno {text}  0x{number:020x}  {}", utc(self.instant())), &self.runs())
+        draw(&format!("sno {text}  0x{number:020x}  {}", to_rfc3339(self.instant())), &self.runs())
     }
 
     /// Returns the smallest sno of the tick that holds an instant.

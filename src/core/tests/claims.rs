@@ -28,7 +28,7 @@ impl Memory {
     /// A session of a database begins a generator. Returns its lines.
     fn claim<S: IdSource>(&self, source: S, database: u32) -> Option<usize> {
         let lanes = source.lanes(self.part).unwrap();
-        Place::find(&self.alone, &source, [lanes; 2], 0, database).map(|place| place.claim)
+        Place::find(&self.alone, &source, [lanes; 2], 0, database).map(|place| place.first_line)
     }
 
     /// A database uses as many layouts as it can. Returns how many.

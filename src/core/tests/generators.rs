@@ -122,7 +122,7 @@ fn generators_follow_the_traces_of_the_originals() {
             if ["snowflake", "uniqueid"].contains(&layout.name()) {
                 assert_eq!(id, original, "{} at {clock}, ID {number}", layout.name());
             }
-            // The sequence of the others rolls from tick to tick. Here it begins anew in each tick.
+            // The sequence of the other originals goes through the ticks. Here it begins anew in each tick.
             assert_eq!(Parts { sequence: of_original.sequence, ..parts }, of_original);
             if let Some(last) = last.filter(|last| last.tick == parts.tick) {
                 assert_eq!(parts.sequence, (last.sequence + 1) % layout.sequences());

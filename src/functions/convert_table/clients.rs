@@ -1,5 +1,7 @@
 //! Clients that give keys themselves: a conversion lets them choose keys, and a default does not reach those that ask a sequence.
 
+use pgrx::spi::quote_literal;
+
 use super::key::{Key, NOT_READY, Purpose};
 use crate::functions::statements::{names, rows};
 use crate::postgres::encoding::to_utf8_lossy;
@@ -30,7 +32,8 @@ pub fn warn_of_sequences(key: &Key) {
                 "The key had no default, so clients chose each key. The default makes IDs only for those that stop doing so.",
             ),
             &format!(
-                "If they ask the sequence, run flake_convert's \"undo\", and CALL flake_adopt('{sequence}', …) instead."
+                "If they ask the sequence, run flake_convert's \"undo\", and CALL flake_adopt({}, …) instead.",
+                quote_literal(&sequence)
             ),
         );
     }
