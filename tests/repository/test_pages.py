@@ -4,6 +4,7 @@ import re
 import subprocess
 import sys
 import textwrap
+import tomllib
 
 import pytest
 
@@ -69,6 +70,19 @@ def test_code_of_clients_is_from_the_examples():
 
 def test_slips_and_the_tests_that_notice_them_exist():
     assert list(mutants.faults()) == []
+
+
+def test_the_slip_and_the_choices_of_tests_that_guides_show_exist():
+    files = sorted((ROOT / "tests/mutants").glob("*.toml"))
+    slips = {name for file in files for of in tomllib.loads(file.read_text()).values() for name in of}
+    page = (ROOT / "contributing/tests.md").read_text()
+    example = re.search(r"^```toml\n(.*?)^```$", page, re.M | re.S)[1]
+    assert any(example.partition("\n")[2] in file.read_text() for file in files)
+    assert set(re.findall(r"scripts/test mutants ([A-Z]\w+)", page)) <= slips
+    for folder, choice in re.findall(r"(tests/[\w/]+(?:\.py)?) -k (\w+)", page):
+        # A parameter may come from a module beside the tests.
+        beside = (ROOT / folder).parent if folder.endswith(".py") else ROOT / folder
+        assert choice.lower() in "".join(file.read_text() for file in beside.glob("*.py")).lower(), choice
 
 
 def test_the_picture_of_lanes_has_the_numbers_of_the_core():
