@@ -382,7 +382,8 @@ CREATE FUNCTION flake_from_text(text text, layout text DEFAULT 'twitter') RETURN
 DECLARE
     l flake.layout := flake.named(layout);
     form text := l.text_form;
-    read text := CASE form WHEN 'hex' THEN lower(text) WHEN 'crockford32' THEN translate(upper(text), 'OIL', '011') ELSE text END;
+    read text := CASE form WHEN 'hex' THEN lower(text COLLATE "C")
+        WHEN 'crockford32' THEN translate(upper(text COLLATE "C"), 'OIL', '011') ELSE text END;
     digits text := flake.digits(form);
     size integer := CASE form WHEN 'decimal' THEN 1 ELSE (l.bits + flake.digit_bits(form) - 1) / flake.digit_bits(form) END;
     value integer;

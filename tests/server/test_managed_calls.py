@@ -3,6 +3,9 @@
 import itertools
 import os
 
+import psycopg
+import pytest
+
 import edition_calls
 from test_managed import both
 
@@ -37,6 +40,16 @@ def test_both_editions_return_the_same(both):
         kinds |= {call.split("(")[0] for call in some}
         errors += sum(" | " in answer for answer in one)
     assert len(kinds) == 11 and CALLS / 10 < errors < CALLS * 0.7
+
+
+@pytest.mark.parametrize(("text", "layout"), [
+    ("0AWE5HZP3\u017fKTK", "tsid"), ("0AWE5HZP3\u0131KTK", "tsid"), ("cb54ecf2840000\u212a0", "uniqueid"),
+])  # fmt: skip
+def test_no_letter_outside_of_ascii_is_a_digit(both, text, layout):
+    """Unicode has other letters whose capitals are S and I, and one whose small letter is k."""
+    for db in both:
+        error = pytest.raises(psycopg.Error, db.execute, "SELECT flake_from_text(%s, %s)", (text, layout)).value
+        assert error.sqlstate == "22P02" and "is not a digit" in error.diag.message_detail
 
 
 def test_each_edition_reads_what_the_other_one_has_made(both):
