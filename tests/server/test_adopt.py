@@ -152,9 +152,10 @@ def test_a_session_that_has_used_the_sequence_gets_no_old_number(server, db):
         assert state(old, "SELECT currval('orders_id_seq')") == state(old, "EXECUTE p") == "55000"
 
 
-def test_it_waits_for_others_and_lets_them_run(server, db):
+@pytest.mark.parametrize("lock_timeout", ["0", "90s"])
+def test_it_waits_for_others_and_lets_them_run(server, db, lock_timeout):
     # A call that is in the way would wait for the end of this test, and the test for the call.
-    db.execute(f"{ORDERS}; SET statement_timeout = '60s'")
+    db.execute(f"{ORDERS}; SET statement_timeout = '60s'; SET lock_timeout = '{lock_timeout}'")
     with server.session(dbname="test") as other, server.session(dbname="test") as third:
         other.execute("BEGIN; INSERT INTO orders (v) VALUES (1)")
         waits = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Extension' AND query LIKE 'CALL flake_adopt%'"

@@ -80,6 +80,21 @@ def test_a_released_sequence_counts_on_above_what_was_asked_for(db):
         first, = one(db, f"SELECT nextval('{sequence}')")
         assert asked < first < asked + (1 << 40)
         assert one(db, f"SELECT nextval('{sequence}')") == (first + 1,)
+        # As TRUNCATE … RESTART IDENTITY does.
+        db.execute(f"ALTER SEQUENCE {sequence} RESTART")
+        assert one(db, f"SELECT nextval('{sequence}')") == (1,)
+
+
+def test_a_released_sequence_counts_on_above_the_tick(db):
+    """A session may have asked for an ID in the tick in which the sequence is released."""
+    db.execute("CREATE SEQUENCE s")
+    db.execute("""SELECT flake_create_layout('slow', '{"epoch": "2025-01-01T00:00:00Z", "tick": "1s", "fields": [
+        {"name": "timestamp", "bits": 33, "role": "timestamp"}, {"name": "worker", "bits": 10, "role": "worker"},
+        {"name": "sequence", "bits": 20, "role": "sequence"}]}')""")
+    adopt(db, "s", "slow")
+    made, = one(db, "SELECT flake_next('slow')")
+    db.execute("CALL flake_release('s')")
+    assert one(db, "SELECT nextval('s')")[0] > made | (1 << 30) - 1
 
 
 def test_a_released_sequence_counts_on_above_the_greatest_key(db):

@@ -196,6 +196,9 @@ REFUSED = [
     ("CREATE TABLE t (id bigserial PRIMARY KEY); CREATE TABLE x () INHERITS (t)", "55000", "No index on the key", "B-tree"),
     ("CREATE TABLE t (id bigserial PRIMARY KEY); CREATE TABLE x () INHERITS (t); CREATE INDEX ON x (id) WHERE id > 5", "55000",
      "No index on the key", "B-tree"),
+    ("CREATE TABLE t (id bigserial PRIMARY KEY); CREATE TABLE x () INHERITS (t); CREATE INDEX unfinished ON x (id);"
+     "UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'unfinished'::regclass", "55000", "No index on the key",
+     "B-tree"),
     ("CREATE TABLE t (id bigserial PRIMARY KEY) PARTITION BY RANGE (id); CREATE TABLE x (id bigint PRIMARY KEY);"
      "ALTER TABLE t ATTACH PARTITION x DEFAULT", "55000", "another default in: ", "SET DEFAULT"),
     ("CREATE TABLE t (id bigint PRIMARY KEY); INSERT INTO t VALUES (flake_max(clock_timestamp() + interval '4 s'))", "55000",
@@ -332,9 +335,17 @@ def test_rows_that_a_policy_hides_are_not_overlooked(server, db):
         refused(hidden, "55000", "Its greatest ID is 5000000000000000000", "earlier epoch", table=f"{schema}.t")
 
 
-def test_names_in_front_of_the_catalog_are_not_used(db):
+def test_the_hint_names_custom_layouts(db):
+    db.execute("""CREATE TABLE t (id bigint PRIMARY KEY); INSERT INTO t VALUES (5000000000000000000);
+        SELECT flake_create_layout('long', '{"like": "twitter", "epoch": "1980-01-01T00:00:00Z"}')""")
+    refused(db, "55000", "Its greatest ID is 5000000000000000000", "IDs of these layouts are above it: long.")
+    db.execute("SELECT flake_drop_layout('long')")
+
+
+@pytest.mark.parametrize("kind", ["TABLE", "TEMP TABLE"])
+def test_names_in_front_of_the_catalog_are_not_used(db, kind):
     """Tables, functions and operators of other roles are not used instead of PostgreSQL's, and their names are not changed."""
-    db.execute("""CREATE TABLE t (id bigserial PRIMARY KEY); CREATE TABLE pg_class (); CREATE TABLE pg_constraint ();
+    db.execute(f"""CREATE TABLE t (id bigserial PRIMARY KEY); CREATE {kind} pg_class (); CREATE {kind} pg_constraint ();
         CREATE FUNCTION max(bigint) RETURNS bigint LANGUAGE sql AS 'SELECT 1/0::bigint';
         CREATE FUNCTION refuse(bigint, bigint) RETURNS boolean LANGUAGE sql AS 'SELECT 1/0 > 0';
         CREATE OPERATOR >= (LEFTARG = bigint, RIGHTARG = bigint, FUNCTION = refuse);

@@ -63,6 +63,8 @@ def test_the_code_of_a_layout_is_the_extensions(db):
 @pytest.mark.parametrize("table", ["orders", "lines"])
 def test_an_adopted_sequence_returns_ids_and_postgresqls_functions_know_them(db, table):
     undo = adopt(db, table, "si")
+    # What limits the wait for the table ends with the call.
+    assert value(db, "SHOW lock_timeout") == "0"
     ids = [insert(db, table) for _ in range(3)]
     assert ids == sorted(ids) and ids[0] > AN_ID and ids[0] < 2**53
     sequence = f"{table}_id_seq"
@@ -111,6 +113,12 @@ def test_the_undo_continues_a_sequence_that_was_set(db, table, change, next):
     db.execute(change.format(f"{table}_id_seq"))
     db.execute(adopt(db, table))
     assert insert(db, table) == next
+
+
+def test_a_released_sequence_counts_on_above_the_greatest_key(db):
+    adopt(db, "orders")
+    db.execute("INSERT INTO orders (id, item) VALUES (9000000000000000000, 'salt'); CALL flake_release('orders')")
+    assert insert(db) == 9000000000000000001
 
 
 def test_the_check_of_rights_knows_its_sequence(plain, db):

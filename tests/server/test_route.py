@@ -255,13 +255,26 @@ def test_it_waits_for_sessions_from_before(server, db):
     assert re.search(rf"\b{pid} since 2", notices[0])
 
 
+def test_it_waits_for_sessions_of_which_the_owner_sees_little(server, db):
+    """Only roles with a privilege see which sessions are clients'."""
+    db.execute("ALTER DATABASE test OWNER TO keeper; SET ROLE keeper")
+    notices = []
+    db.add_notice_handler(lambda notice: notices.append(notice.message_detail))
+    with server.session(dbname="test") as old:
+        pid, = one(old, "SELECT pg_backend_pid()")
+        with Background(lambda: route(db)) as call:
+            wait_until(lambda: notices or not call.threads[0].is_alive())
+            old.close()
+    assert re.search(rf"They are: .*\b{pid}\b", "".join(notices))
+
+
 def test_a_path_without_the_schema_is_a_fault(server, db):
     db.execute(f"""{ORDERS};
         CREATE FUNCTION own() RETURNS bigint LANGUAGE sql SET search_path = public AS 'SELECT nextval(''orders_id_seq'')';
         CREATE FUNCTION fine() RETURNS bigint LANGUAGE sql SET search_path = {PATH} AS 'SELECT nextval(''orders_id_seq'')';
         CREATE SEQUENCE s;
         CREATE FUNCTION atomic(regclass) RETURNS bigint LANGUAGE sql BEGIN ATOMIC SELECT nextval($1); END;
-        CREATE VIEW v AS SELECT nextval('s');
+        CREATE VIEW v AS SELECT nextval('s'); CREATE VIEW w AS SELECT setval('s', 5, false);
         ALTER ROLE reader IN DATABASE test SET search_path = public; ALTER ROLE app IN DATABASE test SET search_path = {PATH};
         ALTER ROLE keeper SET search_path = 'flake_sequences, pg_catalog'""")
     notices = []
@@ -274,7 +287,8 @@ def test_a_path_without_the_schema_is_a_fault(server, db):
         "Role reader has a search_path of its own, without flake_sequences",
         "The function public.atomic(regclass) is bound to PostgreSQL's functions of sequences",
         "The function public.own() has a search_path of its own, and finds PostgreSQL's functions of sequences first",
-        "The rule _RETURN on view public.v is bound to PostgreSQL's functions of sequences.",
+        "The rule _RETURN on view public.v is bound to PostgreSQL's functions of sequences",
+        "The rule _RETURN on view public.w is bound to PostgreSQL's functions of sequences.",
     ]  # fmt: skip
 
 

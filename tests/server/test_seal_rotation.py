@@ -182,6 +182,7 @@ def test_the_true_secret_takes_the_place_of_another_one(db):
     db.execute("ROLLBACK TO before")
     db.execute("SELECT flake_import_key('usr', %b, 'twitter', force => true)", [true])
     assert db.execute("SELECT layout, secret, stored FROM flake_keys").fetchall() == [("twitter", 1, True)]
+    assert db.execute("SELECT cardinality(umoptions) FROM pg_user_mapping").fetchall() == [(1,)]
     db.execute("SET ROLE sealing")
     assert db.execute("SELECT flake_unseal(%s, 'usr')", [link]).fetchone() == (42,)
     db.execute("RESET ROLE; SELECT flake_rotate_key('usr')")

@@ -247,6 +247,9 @@ def test_obstacles_to_widening_are_named(client, sql, named, is_refused):
     ("CREATE TABLE other (t_id bigint, x_id int, t_id2 int)", []),
     ("CREATE FUNCTION f() RETURNS int LANGUAGE sql AS 'SELECT id FROM t'", ["function f()"]),
     ("CREATE FUNCTION f() RETURNS int LANGUAGE sql AS 'SELECT 1 AS at'", []),
+    # The plan has no line that a name has begun.
+    ("CREATE FUNCTION \"f\nDROP TABLE t; --\"() RETURNS int LANGUAGE sql AS 'SELECT id FROM t'",
+     ['function "f DROP TABLE t; --"()']),
 ])  # fmt: skip
 def test_columns_to_check_are_named(client, sql, named):
     client.sql(sql)
