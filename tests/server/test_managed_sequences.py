@@ -63,7 +63,7 @@ def test_the_code_of_a_layout_is_the_extensions(db):
 @pytest.mark.parametrize("table", ["orders", "lines"])
 def test_an_adopted_sequence_returns_ids_and_postgresqls_functions_know_them(db, table):
     undo = adopt(db, table, "si")
-    # What limits the wait for the table ends with the call.
+    # The session's own limit is in force again.
     assert value(db, "SHOW lock_timeout") == "0"
     ids = [insert(db, table) for _ in range(3)]
     assert ids == sorted(ids) and ids[0] > AN_ID and ids[0] < 2**53
