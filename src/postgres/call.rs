@@ -56,12 +56,17 @@ impl Call {
         unsafe { T::from_datum((*(*self.0).args.as_ptr().add(number)).value) }
     }
 
-    /// Returns a result, or NULL.
+    /// Returns a result, or NULL, which PostgreSQL reads once the function has returned. It has said before the call that there is a result.
     #[inline]
     pub fn or_null(self, result: Option<impl Into<pg_sys::Datum>>) -> pg_sys::Datum {
-        // SAFETY: PostgreSQL reads this once the function has returned.
-        unsafe { (*self.0).isnull = result.is_none() };
-        result.map_or(pg_sys::Datum::null(), Into::into)
+        result.map_or_else(
+            || {
+                // SAFETY: the call is running.
+                unsafe { (*self.0).isnull = true };
+                pg_sys::Datum::null()
+            },
+            Into::into,
+        )
     }
 
     /// Returns what the call site of the function has cached. A call site is one mention of a function in a query.
