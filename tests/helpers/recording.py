@@ -112,10 +112,12 @@ def prepare(server):
 def record(server, stopped):
     """Records the results of statements until the writers have stopped."""
     records, family = [], random.randrange(1, 2**62)
-    with server.connect() as db:
-        while not stopped.is_set():
-            family += 1
-            records += record_in_transaction(db, family)
+    while not stopped.is_set():
+        # PostgreSQL may refuse a serializable transaction.
+        with contextlib.suppress(psycopg.errors.SerializationFailure), server.connect() as db:
+            while not stopped.is_set():
+                family += 1
+                records += record_in_transaction(db, family)
     return records
 
 
