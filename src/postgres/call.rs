@@ -56,7 +56,7 @@ impl Call {
         unsafe { T::from_datum((*(*self.0).args.as_ptr().add(number)).value) }
     }
 
-    /// Returns a result, or NULL, which PostgreSQL reads once the function has returned. It has said before the call that there is a result.
+    /// Returns a result, or NULL. PostgreSQL clears the flag of NULL before each call, so a result leaves it alone.
     #[inline]
     pub fn or_null(self, result: Option<impl Into<pg_sys::Datum>>) -> pg_sys::Datum {
         result.map_or_else(

@@ -46,7 +46,7 @@ pub fn require_closed(sequence: Oid, parameters: &Parameters, code: i64) -> Resu
         )))
 }
 
-/// Returns the layout with a code. The codes of two names are different, but for one pair of layouts in 2^52.
+/// Returns the layout with a code. Of two custom layouts with one code, which chance makes once in 2^52 pairs, the first by its name counts.
 pub fn layout(sequence: Oid, code: i64) -> Result<&'static Layout, Error> {
     let of_code = |name: &str| (sequence_code(name) == code).then(|| known(name.as_bytes())).flatten();
     let built_in = BUILTIN.iter().find_map(|layout| of_code(layout.name()));
