@@ -30,6 +30,7 @@ RIGHTS = """
     FROM pg_class WHERE relname = 'orders_id_seq'"""
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("role", ["postgres", "keeper"])
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("granted", ["", GRANTED])
@@ -129,6 +130,7 @@ SWAPPED = {
 }  # fmt: skip
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("kind", SWAPPED)
 @pytest.mark.parametrize("releases", [False, True])
 def test_a_renamed_schema_leads_to_no_other_sequence(db, kind, releases):

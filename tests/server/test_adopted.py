@@ -23,6 +23,7 @@ def adopted(db):
 # Changes of the sequence.
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("change", [
     "CYCLE", "NO MAXVALUE", "MAXVALUE -1", "INCREMENT -1", "CACHE 20", "MINVALUE -9007199254740993 CYCLE RESTART",
     f"START {-code('twitter') - 1}",
@@ -99,6 +100,7 @@ def dumped(server, *arguments, into="restored", extensions=True, database="test"
     return dump
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("arguments", [
     [], ["-t", "orders"], ["-n", "public"], ["--no-comments", "--no-privileges", "--no-owner"],
 ])  # fmt: skip
@@ -127,6 +129,7 @@ def test_a_copy_of_the_database_keeps_it(server, adopted):
         assert is_closed(db) and one(db, IS_ID) == (True,)
 
 
+@pytest.mark.matrix
 def test_an_upgrade_of_the_server_keeps_it(own_servers):
     old = own_servers()
     with old.session() as db:

@@ -42,6 +42,7 @@ def load(db, statement):
 # The table or the statement uses another sequence.
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("statement", [INSERT, COPY, VALUES], ids=["insert", "copy", "values"])
 @pytest.mark.parametrize(("columns", "last"), [
     ("n serial, id bigserial PRIMARY KEY", "id"),
@@ -76,6 +77,7 @@ IS_READ = "SELECT count(*) FILTER (WHERE l = id), 0 FROM t"
 IS_NOTED = "SELECT count(DISTINCT l), 0 FROM log"
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("statement", [INSERT, COPY, VALUES], ids=["insert", "copy", "values"])
 @pytest.mark.parametrize(("statements", "read"), [
     ([TABLE, ASSIGN.format("t")], IS_READ),
@@ -93,6 +95,7 @@ def test_what_belongs_to_the_table_reads_each_id(make, statements, read, stateme
     assert one(db, read) == (100, 0)
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("query", [
     f"WITH i AS ({INSERT} RETURNING id) SELECT id, pg_catalog.lastval() FROM i",
     f"{INSERT} RETURNING id, pg_catalog.lastval()",
@@ -158,6 +161,7 @@ def test_a_conflict_reads_the_id(make):
 # PostgreSQL's lastval() returns the 64th ID where nobody can read it.
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("statement", [INSERT, COPY, VALUES], ids=["insert", "copy", "values"])
 @pytest.mark.parametrize("with_", [
     "", "CHECK (v >= 0)", "DEFAULT 7 REFERENCES other", "GENERATED ALWAYS AS (v * 2) STORED",

@@ -41,6 +41,7 @@ def insert(server):
             db.execute("INSERT INTO orders (v) VALUES (1)")
 
 
+@pytest.mark.matrix
 def test_two_servers_write_and_no_key_meets_another(nodes):
     first, second = nodes
     first.sql("CREATE PUBLICATION p FOR TABLE orders")

@@ -31,6 +31,7 @@ def test_no_bar_is_exceeded(own_servers):
     assert [bar for bar in found if bar[1] > bar[2]] == [], found
 
 
+@pytest.mark.matrix
 @pytest.mark.skipif(READS_ALWAYS, reason="the processor's counter is not the system's clock, so each ID takes a reading")
 def test_the_clock_is_read_for_few_ids(own_servers):
     """The bars do not count readings of the clock. On this server, a reading takes a hundred times as long as an ID."""

@@ -64,6 +64,7 @@ def test_a_batch_waits_for_tick_after_tick(servers):
         wait_until(nearly_all_are_used)
 
 
+@pytest.mark.matrix
 def test_a_batch_can_be_canceled_while_it_waits_and_while_it_runs(servers):
     """A batch is canceled while it waits for a clock that stands still, and while it makes IDs by a running clock."""
     stands, goes = "2031-06-01 12:00:00", "@2031-06-01 12:00:10"

@@ -33,6 +33,7 @@ def from_there(id, size):
     return range(id, id + size)
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize(("number", "name"), [(0, "twitter_blocks"), (1, "si_blocks")])
 def test_keys_of_all_callers_are_distinct(server, db, number, name):
     statement, found = layouts(db, 50)[number]
@@ -61,6 +62,7 @@ def test_keys_of_all_callers_are_distinct(server, db, number, name):
     assert one(db, "SELECT nextval('s')") == (51,)
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize(("increment", "names"), [
     (2, ["twitter_blocks", "si_blocks"]), (64, ["twitter_blocks", "si_blocks"]), (128, ["twitter_blocks", "si_blocks"]),
     (129, ["twitter_blocks"]), (1024, ["twitter_blocks"]), (1025, []), (1 << 62, []), (-1, []), (-(1 << 63), []),

@@ -194,6 +194,7 @@ def server(servers):
     return server
 
 
+@pytest.mark.matrix
 def test_random_calls_return_or_raise_the_errors_of_their_function(server):
     seed = int(os.environ.get("FLAKE_SEED", time.time_ns()))
     print("FLAKE_SEED =", seed)

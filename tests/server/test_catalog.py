@@ -193,6 +193,7 @@ def test_names_on_the_callers_search_path_are_not_called(server, database):
             assert pytest.raises(psycopg.Error, db.execute, call).value.sqlstate in ("22023", "2BP01")
 
 
+@pytest.mark.matrix
 def test_thousands_of_layouts_are_found_and_take_little_memory(server, database):
     """Everything that grows with the number of layouts stays small, and each layout is found."""
     with server.connect(dbname=database) as db:

@@ -39,6 +39,7 @@ def node_1_of_4(servers):
     return server
 
 
+@pytest.mark.matrix
 def test_a_server_that_is_well_and_asking_changes_nothing(node_1_of_4):
     server = node_1_of_4
     server.restart()
@@ -74,6 +75,7 @@ def test_a_role_that_sees_little_gets_the_same_result(servers):
     assert seen["end of layouts"][1].startswith("si ends in ")
 
 
+@pytest.mark.matrix
 def test_the_default_number_is_wrong_if_other_servers_make_ids(servers):
     """docs/how-to/high-availability.md says that the default suffices for a primary and its standbys, unless these make IDs
     too."""
@@ -187,6 +189,7 @@ def test_layouts_without_ids_for_this_server_are_named(servers):
     assert check(server, "rates")[0]
 
 
+@pytest.mark.matrix
 def test_a_used_layout_with_less_than_one_id_in_16_microseconds_is_named(servers):
     """The check counts the IDs that all sessions can make together, which follow from the number of nodes alone."""
     server = servers("max_connections=100")
@@ -309,6 +312,7 @@ def test_a_library_of_another_version_is_named(servers):
     assert check(server, "library")[0]
 
 
+@pytest.mark.matrix
 def test_missing_shared_memory_is_named(servers):
     server = servers()
     server.restart()

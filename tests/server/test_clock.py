@@ -22,6 +22,7 @@ def ids(db, count, layout="twitter"):
 LEAD = "SELECT extract(epoch FROM lead)::float FROM flake_stat"
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("layout", ["twitter", "si", "base64id", "discord"])
 @pytest.mark.parametrize("back", [0.5, 3600])
 def test_a_clock_that_is_set_back_stops_nobody(servers, layout, back):
@@ -56,6 +57,7 @@ def refused(db):
     raise AssertionError("nothing was refused")
 
 
+@pytest.mark.matrix
 def test_a_lead_that_is_too_long_is_refused(servers):
     """The setting protects dates against a clock that was wrong for days, and one call ends the refusal."""
     faked = servers("flake.max_lead=1h", clock="+0")
@@ -89,6 +91,7 @@ COUNTS = "SELECT ARRAY[issued, overflow_waits] FROM flake_stat"
 STANDS = [("2031-01-01 00:00:00", 19, 0), ("2031-01-01 00:00:00.000999", 1, 1)]
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("instant, open_steps, used_up", STANDS, ids=["ahead", "used_up"])
 def test_waits_can_be_cancelled_and_do_not_burn_a_core(advanced, instant, open_steps, used_up):
     """While the clock stands, a lone session takes all IDs of the steps that are open, from all lanes, and then waits."""
@@ -163,6 +166,7 @@ def test_a_clock_before_the_epoch_is_named_in_the_error(advanced):
         assert db.execute(rate).fetchone() == (None,)
 
 
+@pytest.mark.matrix
 def test_a_layout_that_has_ended_has_no_rate(advanced):
     with advanced.connect() as db:
         db.execute("""SELECT flake_create_layout('short', '{"epoch": "2024-01-01T00:00:00Z", "tick": "1ms", "fields": [

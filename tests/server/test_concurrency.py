@@ -57,6 +57,7 @@ def test_no_id_of_many_sessions_is_made_twice(server, layout, sessions):
     check(server, layout, 3200 * transactions)
 
 
+@pytest.mark.matrix
 def test_one_node_of_1024_makes_no_id_twice(servers):
     server = servers("flake.node_count=1024", "flake.node_id=67")
     make_table(server, "twitter")
@@ -77,6 +78,7 @@ def test_one_node_of_1024_makes_no_id_twice(servers):
     assert numbers == [(True, True, 85, 2)]
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("call", ["flake_next('twitter')", "flake_next('sonyflake')", "flake_next('tsid')", "sno_next()"])
 def test_ids_of_different_sessions_are_in_the_order_of_time(server, call):
     """IDs are ordered to a step of some microseconds, although a tick of sonyflake lasts 10 ms."""

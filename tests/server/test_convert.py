@@ -61,6 +61,7 @@ KINDS = {
 }  # fmt: skip
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("rows", [0, 3])
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_conversion_can_be_undone(db, kind, rows):

@@ -135,6 +135,7 @@ QUERIES = [
 ]  # fmt: skip
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("query", QUERIES)
 def test_copy_of_a_query_calls_no_twin(db, query):
     db.execute("""

@@ -120,6 +120,7 @@ def test_an_id_of_a_long_tick_is_covered_until_the_watermark_passes_it(own_serve
             writer.execute("SELECT flake_cover(%s, 'of_seconds')", (id,))
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("back", ["ROLLBACK", "ROLLBACK TO s; COMMIT"])
 def test_no_id_is_covered_by_a_page_that_was_rolled_back(own_servers, back):
     """The server loses its file, and its clock is behind: only the page knows the watermark. A transaction drops and creates the

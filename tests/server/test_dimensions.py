@@ -55,6 +55,7 @@ def functions(server):
 both = pytest.mark.parametrize("edition", EDITIONS)
 
 
+@pytest.mark.matrix
 @both
 @pytest.mark.parametrize("form", FORMS, ids=lambda form: form.__name__)
 def test_each_form_of_a_call(server, functions, edition, form):
@@ -203,6 +204,7 @@ def is_exempt(function, place):
     return place in list(PLACES)[:3] and is_local
 
 
+@pytest.mark.matrix
 @both
 @pytest.mark.parametrize("place", PLACES)
 def test_sessions_and_transactions_of_each_kind(server, functions, edition, place):
@@ -217,6 +219,7 @@ def test_sessions_and_transactions_of_each_kind(server, functions, edition, plac
         check_each(functions, edition, different)
 
 
+@pytest.mark.matrix
 @both
 def test_transactions_that_are_prepared(server, functions, edition):
     """Another session ends them."""
@@ -236,6 +239,7 @@ def test_transactions_that_are_prepared(server, functions, edition):
         check_each(functions, edition, different)
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("database", [name for name, encoding in DATABASES.items() if encoding != "UTF8"])
 def test_databases_of_other_encodings(server, functions, database):
     with server.connect(dbname=database, autocommit=False, client_encoding=DATABASES[database]) as db:
@@ -256,6 +260,7 @@ ROLES = [
 ]  # fmt: skip
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize(("role", "becomes", "allowed"), ROLES, ids=[f"{role} {becomes}" for role, becomes, _ in ROLES])
 def test_roles(server, functions, role, becomes, allowed):
     with server.connect(dbname="main", user=role, autocommit=False) as db:
@@ -269,6 +274,7 @@ def test_roles(server, functions, role, becomes, allowed):
         check_each(functions, "main", different)
 
 
+@pytest.mark.matrix
 def test_a_role_gains_nothing_by_what_its_session_has_called_before(server, functions):
     """The outsider was granted nothing."""
     refused = set()
@@ -296,6 +302,7 @@ TREES = """DO $$ BEGIN FOR n IN 1 .. 150 LOOP EXECUTE format('CREATE VIEW tree%s
 ONCE, MANY = 12, 0.7
 
 
+@pytest.mark.matrix
 @both
 def test_memory(server, functions, edition):
     """One call beside large trees, and then many."""
@@ -329,6 +336,7 @@ def test_memory(server, functions, edition):
     check_each(functions, edition, grows)
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("timeline", [9, 10, 16, 2**31])
 def test_timelines(server, functions, timeline):
     """As after so many promotions."""

@@ -2,11 +2,14 @@
 
 import sys
 
+import pytest
+
 from conftest import ROOT
 
 sys.path.insert(0, str(ROOT / "bench"))
 
 
+@pytest.mark.matrix
 def test_duplicates_of_others_are_counted(own_servers, monkeypatch, capsys):
     import duplicates
 

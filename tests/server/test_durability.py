@@ -105,6 +105,7 @@ def test_a_new_file_is_flushed_before_its_name_and_its_directory_after(own_serve
     assert told() == [("flush", "flake.mark.new"), ("rename", "flake.mark"), ("flush", "data"), ("data", "flake.mark")]
 
 
+@pytest.mark.matrix
 def test_an_acceptance_that_could_not_be_flushed_takes_no_watermark_back(own_servers):
     """The acceptance is in the file, and a crash follows. A watermark was asked for in between."""
     server, made = server_at_0(own_servers), Made()

@@ -217,6 +217,7 @@ CONFIGURATIONS = [
 ]  # fmt: skip
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize(
     "settings, call, expected", [pytest.param(row[1], row[2], row[3:], id=row[0]) for row in CONFIGURATIONS]
 )
@@ -349,6 +350,7 @@ def test_names_in_databases_of_other_encodings_are_shown(server, encoding):
         assert db.execute("SELECT flake_next('twitter') > 0").fetchone() == (True,)
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("settings", [[], ["shared_preload_libraries=flake"]])
 def test_errors_have_no_backtraces(servers, settings):
     """Rust's backtraces do not help clients, so errors lack them whatever the server's environment says."""
@@ -381,6 +383,7 @@ def test_a_cancellation_that_comes_with_a_warning_ends_the_statement_only(server
             db.execute(f"SELECT {call}")
 
 
+@pytest.mark.matrix
 def test_a_cancellation_while_the_library_is_loaded_leaves_it_usable(servers):
     """The library warns of a client's invalid setting when it is loaded. The input function of an array's elements is looked up
     when a value is read."""

@@ -172,6 +172,7 @@ def roll_back(store, reader):
     reader.mark = 2
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("move, before", ids=["a threshold", "a gap above the mark", "the last number"], argvalues=[
     (over_stale_gaps(), none), (beside_the_gap, roll_back), (last_value, none),
 ])  # fmt: skip
@@ -226,6 +227,7 @@ def dead_gap(store, how):
         store.writer.execute("SELECT nextval('store_seq_seq'), setval('store_seq_seq', 100)")
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("gap", ["a batch that was rolled back", "a gap of the sequence"])
 def test_sessions_that_are_idle_in_transactions(store, gap):
     """57 sessions hold a lock each, and none has made an ID. A reader that takes them for writers of the gap waits for ever."""

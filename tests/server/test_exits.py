@@ -14,6 +14,7 @@ WAITING = "SELECT pid FROM pg_stat_activity WHERE pid = ANY (%s) AND wait_event_
 LOCKED = "SELECT pid FROM pg_stat_activity WHERE pid = ANY (%s) AND wait_event_type = 'Lock'"
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("call", ["flake_next('twitter')", "sno_next()"])
 def test_sessions_that_end_while_they_ask_for_time_keep_nobody_waiting(own_servers, call):
     """The next owners of their procs make other IDs, and none of them waits."""
@@ -38,6 +39,7 @@ def test_sessions_that_end_while_they_ask_for_time_keep_nobody_waiting(own_serve
     pass_through(server, made, 3)
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("call", ["flake_next('twitter')", "flake_next('discord')"])
 def test_sessions_that_end_while_the_page_is_locked_keep_nobody_waiting(own_servers, call):
     """Whether they have a generator or begin one, sessions of their database and of others continue at once."""
@@ -66,6 +68,7 @@ def test_sessions_that_end_while_the_page_is_locked_keep_nobody_waiting(own_serv
     make_in_all(server, made, dbname="other", user="owns")
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("mode", ["fast", "immediate"])
 def test_nobody_waits_after_a_restart(own_servers, mode):
     """IDs lead by what was reserved, which is shown, and which passes."""

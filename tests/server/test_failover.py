@@ -58,8 +58,9 @@ def test_no_id_is_made_twice_after_a_failover(own_servers, first, how):
     assert [below(standby, new, announced[dbname]) for dbname in DATABASES] == [set(), set()]
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("number", ["same number", "another number"])
-@pytest.mark.parametrize("behind", [3, pytest.param(3600, marks=pytest.mark.matrix)])
+@pytest.mark.parametrize("behind", [3, 3600])
 def test_no_id_is_below_a_watermark_after_a_failover(own_servers, number, behind):
     """The watermark was published on the primary, which has made no ID since, and returned by the standby."""
     own = ["flake.node_id=1"] if number == "another number" else []
@@ -101,6 +102,7 @@ def rewind_and_switch_back(first, second):
     first.promote()
 
 
+@pytest.mark.matrix
 def test_a_file_that_pg_rewind_brings_is_not_this_servers_memory(own_servers):
     """A file that pg_rewind has copied is the other node's."""
     first, second, made = part(own_servers)
@@ -114,6 +116,7 @@ def test_a_file_that_pg_rewind_brings_is_not_this_servers_memory(own_servers):
 REPLACED = ["DROP EXTENSION flake CASCADE; CREATE EXTENSION flake", "ALTER SEQUENCE flake_internal.flake_mark NO CYCLE"]
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("statements", REPLACED)
 def test_notes_in_a_page_that_is_rolled_back_do_not_count(own_servers, statements):
     """A rollback removes a page. Records about it must not apply to the page that is there then."""

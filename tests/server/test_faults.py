@@ -22,6 +22,7 @@ def faked(servers):
     return server
 
 
+@pytest.mark.matrix
 def test_many_sessions_in_one_frozen_tick_make_no_id_twice(faked):
     """200 connections come one after another and 16 at once. While the clock stands, each makes an ID less than 512 microseconds
     ahead of it, in which base64id has 33. Snos are made by the 16 only."""
@@ -57,6 +58,7 @@ def kill_a_backend(server, made):
     wait_for_server(server)
 
 
+@pytest.mark.matrix
 def test_the_clock_is_reported_once(faked):
     made = Made()
 

@@ -33,7 +33,8 @@ def assert_made_once(server, name="made"):
     return count
 
 
-@pytest.mark.parametrize("layout", ["si", pytest.param("twitter", marks=pytest.mark.matrix)])
+@pytest.mark.matrix
+@pytest.mark.parametrize("layout", ["si", "twitter"])
 def test_batches_beside_single_inserts_make_no_id_twice(server, layout):
     """Batches take large blocks from all lanes, and single inserts small ones."""
     make_table(server, layout)
@@ -48,6 +49,7 @@ def test_batches_beside_single_inserts_make_no_id_twice(server, layout):
     assert assert_made_once(server) == single + SESSIONS * BULK * SECONDS
 
 
+@pytest.mark.matrix
 def test_a_lone_session_makes_all_ids_of_a_tick(servers):
     """The IDs themselves show how many of the 1,024 of each millisecond were made, which a turn has. The clock is slow, so that
     the session has a processor long enough even on a busy machine."""
@@ -74,7 +76,8 @@ def ticks(ids):
     return [counts[tick] for tick in sorted(counts)]
 
 
-@pytest.mark.parametrize("layout", ["si", *(pytest.param(other, marks=pytest.mark.matrix) for other in ("twitter", "base64id"))])
+@pytest.mark.matrix
+@pytest.mark.parametrize("layout", ["si", "twitter", "base64id"])
 def test_single_inserts_of_new_connections_are_spread(server, layout):
     """Tables that are divided by the remainder of their IDs have no empty part, although each connection begins a lane anew."""
     # The random bits of base64id would hide what its other bits do.
@@ -211,6 +214,7 @@ def test_a_database_leaves_lanes_to_the_others(own_servers):
     assert ours.execute("SELECT ok FROM flake_check() WHERE name = 'rates'").fetchone() == (False,)
 
 
+@pytest.mark.matrix
 def test_sessions_that_follow_each_other_in_a_proc_make_no_sno_twice(servers):
     """Each begins with the lane of its proc, whose cursor says how far the sessions before it got."""
     server = servers("max_connections=8", "superuser_reserved_connections=0", "max_worker_processes=3", "autovacuum=off")

@@ -155,6 +155,7 @@ IN_SHARED_MEMORY = [
 ]  # fmt: skip
 
 
+@pytest.mark.matrix
 @OTHERS
 def test_a_session_beside_another_version_of_the_library_is_refused(servers, form, division):
     """An upgrade in a running server: the new library finds the shared memory of the old one. Neither knows which IDs the other
@@ -182,6 +183,7 @@ def test_a_session_beside_another_version_of_the_library_is_refused(servers, for
         made.make(db, 10)
 
 
+@pytest.mark.matrix
 @OTHERS
 def test_the_extension_can_be_created_beside_another_version_of_the_library(servers, form, division):
     """Its script would record the mark, which it leaves to the first session that makes IDs after the restart."""
@@ -261,6 +263,7 @@ def test_preloading_saves_the_first_wait(servers):
         pytest.raises(psycopg.errors.QueryCanceled, made.make, db, 1)
 
 
+@pytest.mark.matrix
 def test_no_id_is_made_twice_behind_pgbouncer(servers):
     """200 clients share 20 server sessions, which change hands after every transaction."""
     server = servers()

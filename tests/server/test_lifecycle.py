@@ -84,6 +84,7 @@ def test_a_database_owner_can_install_it(server):
         assert left == (0,)
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("login, role", [("postgres", "none"), ("boss", "none"), ("postgres", "boss"), ("member", "boss")])
 def test_a_role_that_creates_or_upgrades_it_stays_what_it_was(own_servers, login, role):
     """This holds in the transaction of the script too, which runs as initdb's superuser. A user's setting with that name is

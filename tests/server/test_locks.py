@@ -88,6 +88,7 @@ GONE = (
 )  # fmt: skip
 
 
+@pytest.mark.matrix
 def test_what_a_superuser_does_to_the_objects_beside_sessions_that_make_ids(own_servers):
     """The extension is dropped and created, its sequence is altered, and the database is dropped. No ID is made twice, and the
     sessions of another database notice nothing."""

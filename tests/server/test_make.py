@@ -18,6 +18,7 @@ def make(*arguments, **environment):
     ).stdout
 
 
+@pytest.mark.matrix
 def test_run_can_be_repeated_and_stopped():
     with tempfile.TemporaryDirectory(dir="/tmp", prefix="flake-test-") as base:
         os.chmod(base, 0o755)
@@ -54,6 +55,7 @@ def test_installcheck_runs_on_a_running_server(server):
     assert f"All {tests} tests passed." in output, output
 
 
+@pytest.mark.matrix
 def test_new_errors_are_accepted_only_where_that_is_said(server, tmp_path):
     """A forgotten function prints an error, which must not become expected output."""
     shutil.copytree(ROOT / "scripts", tmp_path / "scripts")

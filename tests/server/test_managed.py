@@ -91,6 +91,7 @@ def vectors():
             yield from csv.DictReader(rows)
 
 
+@pytest.mark.matrix
 def test_ids_of_the_originals_are_read_and_made_alike(both):
     """The vectors of the core, as far as they are of built-in layouts with their epochs."""
     _, plain = both

@@ -27,6 +27,7 @@ def is_known(call, one, other):
     return edition_calls.LAST in call and one.split(" | ")[:2] == other.split(" | ")[:2]
 
 
+@pytest.mark.matrix
 def test_both_editions_return_the_same(both):
     layouts = both[0].execute("SELECT name, bits, text_form, fields FROM flake_layouts ORDER BY name").fetchall()
     for db in both:

@@ -11,6 +11,7 @@ __all__ = ["clocked"]
 LAZY = "ALTER SYSTEM SET wal_writer_delay = '10s'", "ALTER SYSTEM SET synchronous_commit = off"
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("statement, settings", [
     ("INSERT INTO made SELECT FROM generate_series(1, 2000) RETURNING id", ()), ("SELECT flake_batch('twitter', 500)", LAZY),
 ], ids=["of commits", "of a batch"])  # fmt: skip

@@ -210,6 +210,7 @@ def test_rows_that_need_a_key_are_restored(server, tmp_path):
     assert server.of_client("shop_owner", "shop", "").value("SELECT count(*) FROM sealed") == 3
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("schema", ["information_schema", "pg_catalog", 'x"; ALTER ROLE shop_owner SUPERUSER; --'])
 def test_a_superuser_gives_no_schema_away(server, tmp_path, schema):
     _, second, _ = steps(server, tmp_path, schema)
@@ -259,6 +260,7 @@ def test_all_other_objects_come_along(server, tmp_path):
         assert db.execute("SELECT count(*) FROM flakes.key").fetchone() == (1,)
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("layout, back", [("twitter", 0), ("si", 3), ("base64id", 0)])
 def test_no_id_of_the_edition_is_made_again_where_the_clock_is_behind(own_servers, tmp_path, layout, back):
     """The new server has the number of the edition, and would make the same IDs. One layout can be ahead of others."""
@@ -279,6 +281,7 @@ def test_no_id_of_the_edition_is_made_again_where_the_clock_is_behind(own_server
     assert server.of_client("shop_owner", "shop", "").value(f"SELECT flake_next('{layout}')") > greatest
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("using", [
     "CREATE TABLE t (id bigint, at timestamptz GENERATED ALWAYS AS (flake.start_of(id, 'twitter')) STORED)",
     "CREATE TABLE t (d flake.division)", "CREATE TABLE t (id bigint DEFAULT nextval('flake.si'))",

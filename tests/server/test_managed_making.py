@@ -116,6 +116,7 @@ OTHERS = """
                                 ORDER BY random() LIMIT {}) others"""
 
 
+@pytest.mark.matrix
 def test_no_id_is_made_twice_under_load(own_servers):
     """The clock steps by 59 minutes forth and back, each time that a part of the IDs is made."""
     server = managed_server(own_servers, clock=running(0))
@@ -140,6 +141,7 @@ def test_no_id_is_made_twice_under_load(own_servers):
     assert server.value("SELECT count(*) FROM pg_locks WHERE relation = 'flake.gate'::regclass") == 0
 
 
+@pytest.mark.matrix
 def test_no_id_is_made_twice_behind_a_pool(own_servers):
     server = managed_server(own_servers)
     server.sql("CREATE TABLE made (id bigint DEFAULT flake_next('twitter'))")
@@ -264,6 +266,7 @@ def test_roles_make_ids_without_a_right_on_anything(server, plain):
     assert plain.execute("SELECT count(*), count(DISTINCT id) FROM orders").fetchone() == (101, 101)
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("withheld", [
     ["pg_walfile_name(pg_lsn)"],
     ["pg_walfile_name(pg_lsn)", "pg_control_checkpoint()", "pg_control_system()"],

@@ -105,6 +105,7 @@ def test_no_number_is_given_after_the_undo_knows_the_next_one(plain, db):
     assert insert(db) == last + 1
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("table", ["orders", "lines"])
 @pytest.mark.parametrize(("change", "next"), [
     ("ALTER SEQUENCE {} RESTART WITH 1000", 1000), ("SELECT setval('{}', 50, false)", 50), ("SELECT setval('{}', 50)", 51),
@@ -186,6 +187,7 @@ def test_sequences_of_others_and_unadopted_ones_count_on(db):
     assert value(db, "SELECT nextval('free')") == 3
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("make, detail", [
     ("CREATE TABLE t (id int PRIMARY KEY)", "Its key is not a bigint."),
     ("CREATE TABLE t (id bigserial)", "It has no primary key of one column."),

@@ -17,6 +17,7 @@ SKIPPED = [3, 0, 1, 4, 2, 0, 0, 3, 7, 2]
 LAYOUTS = ["twitter", "si_single", "uniqueid", "sonyflake"]
 
 
+@pytest.mark.matrix
 def test_the_rule_leaves_as_many_promotions_between_two_of_the_same_turn_as_it_can():
     assert min(nearest_of_all(counted)) == min(nearest_of_all(counted, lags=1)) == 4
     assert min(nearest_of_all(counted, skip=0.3)) == 3
@@ -46,6 +47,7 @@ def skip_numbers(standby, timeline, count):
         standby.write(f"pg_wal/{number:08X}.history", f"{timeline}\t0/1000000\tno recovery target specified\n")
 
 
+@pytest.mark.matrix
 def test_no_row_of_an_old_primary_has_an_id_of_its_successors(own_servers):
     """Their sequences and their clocks are alike, and numbers of timelines are skipped. Two old primaries still run."""
     primaries, timeline = [managed_server(own_servers, clock=at(0))], 1
@@ -78,6 +80,7 @@ def turn_of(db):
     return db.execute("SELECT (flake_decode(flake_next('twitter'))).worker / 128").fetchone()[0]
 
 
+@pytest.mark.matrix
 def test_a_session_that_was_connected_to_a_standby_has_the_turn_of_the_new_primary(own_servers):
     primary = managed_server(own_servers)
     standby = own_servers(standby_of=primary)
@@ -88,6 +91,7 @@ def test_a_session_that_was_connected_to_a_standby_has_the_turn_of_the_new_prima
         assert (turn_of(old), turn_of(db)) == (1, 2)
 
 
+@pytest.mark.matrix
 def test_a_session_follows_the_timeline_of_the_last_checkpoint_if_the_server_shows_no_other(own_servers):
     primary = managed_server(own_servers)
     primary.sql("CREATE ROLE service LOGIN")

@@ -51,12 +51,11 @@ def maintained(server, made):
 
 
 HAPPENINGS = [
-    extension_recreated, database_copied_as_wal, sequence_altered,
-    *(pytest.param(happens, marks=pytest.mark.matrix)
-      for happens in [database_copied_as_files, sequence_set, maintained]),
+    extension_recreated, database_copied_as_wal, sequence_altered, database_copied_as_files, sequence_set, maintained,
 ]  # fmt: skip
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("happens", HAPPENINGS, ids=lambda happens: happens.__name__)
 def test_no_id_is_made_twice_after_an_event_and_a_failover(own_servers, happens):
     """After the event, a server whose clock is behind takes over, and its clock comes to the time of the IDs."""
@@ -126,6 +125,7 @@ def generic_records(server, since):
     return found.stdout.count("rmgr: Generic")
 
 
+@pytest.mark.matrix
 def test_one_record_for_two_seconds(own_servers):
     """This holds for each database, however many sessions make IDs."""
     server, made = server_at_0(own_servers), Made()
@@ -191,6 +191,7 @@ LIKE_IT = [
 ]  # fmt: skip
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("user, dbname", [("nobody", "postgres"), ("owner", "owned")])
 def test_only_a_superuser_can_change_it(own_servers, user, dbname):
     """A role without privileges cannot change the mark, and neither can the owner of a database who has created the trusted
@@ -265,6 +266,7 @@ def test_nobody_waits_behind_a_lock_for_good(own_servers):
         make(db, made)
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("begin, end", [("BEGIN", "ROLLBACK"), ("BEGIN; SAVEPOINT s", "ROLLBACK TO s; COMMIT")])
 @pytest.mark.parametrize("call", KINDS.values(), ids=KINDS)
 def test_a_page_that_was_rolled_back_is_not_relied_on(own_servers, begin, end, call):

@@ -51,6 +51,7 @@ def make_until_written(server, db, made):
     wait_until(written)
 
 
+@pytest.mark.matrix
 def test_a_file_that_cannot_be_written_stops_ids_at_the_mark(servers):
     """IDs are made until the mark, then there is an error, and when the file can be written again, IDs are made again."""
     server, made = servers(), Made()
@@ -77,6 +78,7 @@ def test_a_file_that_cannot_be_written_stops_ids_at_the_mark(servers):
         made.make(db, 10)
 
 
+@pytest.mark.matrix
 def test_the_file_is_written_about_every_two_seconds(own_servers):
     """A session that begins or ends writes nothing."""
     server = own_servers()
@@ -144,6 +146,7 @@ def stuck_writer(server):
         yield writer
 
 
+@pytest.mark.matrix
 def test_sessions_that_wait_for_a_stuck_disk_can_be_canceled(servers):
     """The writing session must wait for the disk. Sessions that wait for it can be canceled, and exit."""
     server = servers()
@@ -156,6 +159,7 @@ def test_sessions_that_wait_for_a_stuck_disk_can_be_canceled(servers):
     server.sql(MAKE, 1)
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("call", ["flake_next('twitter')", "sno_next()", "flake_watermark()"])
 def test_a_session_canceled_at_its_first_id_is_counted_once(servers, call):
     server, sessions = servers(), "SELECT sessions FROM flake_stat"
@@ -170,6 +174,7 @@ def test_a_session_canceled_at_its_first_id_is_counted_once(servers, call):
     assert server.value(sessions) == 0
 
 
+@pytest.mark.matrix
 def test_a_file_that_cannot_be_read_is_an_error(servers):
     server, made = servers(), Made()
     with server.session() as db:
@@ -221,6 +226,7 @@ def test_a_file_that_cannot_be_read_is_an_error(servers):
         assert db.execute(told).fetchone()[0]
 
 
+@pytest.mark.matrix
 def test_a_file_that_is_cut_off_in_a_running_server_is_an_error(own_servers):
     """The lost part may be the newer record. A session that exits must not extend the file again."""
     server, made = own_servers(), Made()

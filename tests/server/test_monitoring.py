@@ -72,6 +72,7 @@ def is_refused(db):
     return False
 
 
+@pytest.mark.matrix
 def test_the_values_that_alerts_are_about_change(server):
     with server.connect(user="monitor") as db, server.connect(user="app") as app:
         read(db, "flake_makes_ids")
@@ -132,6 +133,7 @@ def test_promtool_accepts_the_alerts(tmp_path, alert):
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.mark.matrix
 def test_the_exporter_serves_the_metrics(server):
     """Debian's exporter uses the file as it is, except for the server and the interval."""
     exporter = shutil.which("prometheus-sql-exporter")

@@ -80,6 +80,7 @@ LAYOUT = "CASE WHEN {} THEN 'twitter' ELSE 'leaf' END"
 FIXED, OF_ROW, LATER = "'[2026-01-01Z,2026-01-02Z)'::text::tstzrange", "span", "CASE WHEN now() > '2026-01-01Z' THEN 'leaf' END"
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("setting", ["DEFAULT", "0", "1e308"])
 @pytest.mark.parametrize("call, plain, arguments, last", [
     ("flake_during({key}, {{}})", "({{}}) @> flake_timestamp({key})", SPAN, FIXED),

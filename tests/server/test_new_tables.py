@@ -72,6 +72,7 @@ def test_a_session_without_the_path_gets_plain_tables(triggered):
     assert one(triggered, "INSERT INTO lines (v) VALUES (1) RETURNING id, n") == (1, 1)
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("format", ["plain", "custom"])
 @pytest.mark.parametrize("is_adopted", [False, True])
 def test_a_dump_is_restored_where_the_trigger_is(server, triggered, tmp_path, format, is_adopted):

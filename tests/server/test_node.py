@@ -45,6 +45,7 @@ def nodes_of(server, calls):
     return set(server.value(f"SELECT ARRAY[{', '.join(calls)}]"))
 
 
+@pytest.mark.matrix
 def test_each_node_knows_what_each_has_made(servers):
     members = [servers("flake.node_count=3", f"flake.node_id={node}", "max_connections=20") for node in NODES]
     made = [made_by(server) for server in members]
@@ -162,6 +163,7 @@ def test_a_standby_has_its_own_number_of_nodes(servers):
         assert db.execute(f"SELECT flake_node({WORKER.format(300)})").fetchone() == (1,)
 
 
+@pytest.mark.matrix
 def test_it_cannot_be_indexed(server):
     """An index would keep results for an earlier number of nodes, so PostgreSQL must refuse it."""
     server.sql("DROP TABLE IF EXISTS kept; CREATE TABLE kept (id bigint)")

@@ -45,6 +45,7 @@ def refused(db):
     assert "ALTER ROLE or ALTER DATABASE … RESET" in error.message_hint
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("shadow", SHADOWS.values(), ids=SHADOWS)
 def test_a_session_that_cannot_see_the_number_makes_ids_after_one_that_can(server_of_node_1, shadow):
     server = server_of_node_1
@@ -88,6 +89,7 @@ def test_a_server_without_the_settings_is_node_0_of_1(servers):
     assert server.sql(NODE) == [(0, 1)]
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("preload", ["", "flake"], ids=["loaded", "preloaded"])
 @pytest.mark.parametrize("value", ["2", "x", "''"], ids=["too large", "not a number", "empty"])
 def test_a_wrong_number_can_be_corrected(servers, value, preload):
@@ -124,6 +126,7 @@ def test_values_that_are_checked_and_not_applied_do_not_count(servers, look):
         refused(db)
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("preload", ["", "flake"], ids=["loaded", "preloaded"])
 def test_a_setting_removed_from_the_file_ends_with_a_reload(servers, preload):
     server = servers("flake.node_id=5", f"shared_preload_libraries={preload}")
@@ -143,6 +146,7 @@ def test_a_setting_removed_from_the_file_ends_with_a_reload(servers, preload):
     assert server.value("SELECT flake_next('twitter') > 0")
 
 
+@pytest.mark.matrix
 def test_a_client_is_refused_if_the_library_is_preloaded(servers):
     server = servers(*NODE_1_OF_2, "shared_preload_libraries=flake")
     with pytest.raises(psycopg.OperationalError, match=r"flake\.node_id"):

@@ -2,6 +2,8 @@
 
 import re
 
+import pytest
+
 import pages
 from conftest import ROOT, SECONDS
 from session_kinds import every_session
@@ -19,6 +21,7 @@ def create(server):
     server.sql(re.search(r"CREATE TABLE stored \(.*?\n\);", create, re.S)[0] + append.split("SELECT append")[0])
 
 
+@pytest.mark.matrix
 @every_session
 def test_positions_of_a_stream_are_in_the_order_of_its_versions(own_servers, session):
     """Sessions append to a few streams. Commits do not wait for the disk, so they are close together."""

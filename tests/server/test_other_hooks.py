@@ -73,6 +73,7 @@ def other(own_servers):
     return server, library
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("order", ["the other first", "flake first"])
 def test_another_extension_loaded_by_a_session_is_called_too(other, order):
     server, library = other
@@ -82,6 +83,7 @@ def test_another_extension_loaded_by_a_session_is_called_too(other, order):
         assert_both_work(db)
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("order", ["the other first", "flake first"])
 def test_another_preloaded_extension_is_called_too(other, order):
     server, library = other

@@ -89,6 +89,7 @@ def copyright(**environment):
     return subprocess.check_output(command, cwd=ROOT, text=True, env=os.environ | environment)
 
 
+@pytest.mark.matrix
 @pytest.mark.skipif(not pathlib.Path("/usr/lib/python3/dist-packages/debian/copyright.py").exists(), reason="no python3-debian")
 def test_debian_reads_the_licenses():
     text = copyright(FLAKE_HOMEPAGE="https://flake.invalid")
@@ -100,6 +101,7 @@ def test_debian_reads_the_licenses():
     assert {name for line in crates for name in line.split("|")[-1].split(" and ")} == LICENSES
 
 
+@pytest.mark.matrix
 def test_the_licenses_of_the_crates_are_named_and_allowed():
     """The file has Debian's format: each paragraph names crates, the holders of the copyright, and a license. Its text is there,
     or at the end if it is MIT's. deny.toml names the licenses that CNCF projects have to ask about."""
@@ -235,6 +237,7 @@ def test_a_tarball_is_not_installed_where_a_file_cannot_be_copied(tarball, tmp_p
     assert not (tmp_path / "a b/share/extension/flake.control").exists()
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize(("lacks", "says"), [("library", "flake.so"), ("symbols", "is no release build"), ("LICENSE", "LICENSE")])
 def test_no_package_is_made_of_a_build_that_lacks_a_file(tmp_path, lacks, says):
     """The copy's build script makes no files, so one is missing. The script that packs them fails there and packs nothing."""
@@ -257,6 +260,7 @@ def test_no_package_is_made_of_a_build_that_lacks_a_file(tmp_path, lacks, says):
     assert not [*(tmp_path / "target/dist").iterdir()]
 
 
+@pytest.mark.matrix
 def test_make_package_names_what_is_missing_and_its_parts(tmp_path):
     """The target names what is missing, and the parts of the package."""
     shutil.copytree(ROOT / "scripts", tmp_path / "scripts")

@@ -56,6 +56,7 @@ def nothing_ran(server):
     assert hostile.ran(server) == set() and not hostile.has_risen(server)
 
 
+@pytest.mark.matrix
 def test_a_role_that_uses_a_table_runs_functions_of_its_owner(server):
     """Without that, the other tests could not fail."""
     for place, (_, use) in hostile.PLACES.items():
@@ -75,6 +76,7 @@ OF_THE_OWNER = """
     END $$"""
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("query", ["SET LOCAL ROLE mallory; SELECT max(id) FROM m.index", "SELECT m.greatest()"])
 def test_in_a_session_of_a_superuser_it_is_not_enough_to_act_as_the_owner(server, query):
     """The owner's function can reset the role, or plant a trigger that fires when the transaction commits."""
@@ -112,6 +114,7 @@ def test_tables_are_widened_by_a_plan_for_their_owner(server):
     nothing_ran(server)
 
 
+@pytest.mark.matrix
 def test_a_copy_is_widened_converted_and_searched_by_the_owner_of_its_tables(server):
     beginnings = ["CREATE TEMP VIEW", "ALTER TABLE %s", "flake_convert(", "CREATE FUNCTION columns_with_ids"]
     # The keys of a table here are IDs of twitter already.
@@ -145,6 +148,7 @@ def test_each_owner_finds_the_latest_ids_of_a_restored_dump(server):
     nothing_ran(server)
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("path", ["public, pg_temp", None])
 def test_a_superuser_calls_nothing_that_others_have_put_in_front(server, path):
     """The runbook says which search_path a superuser sets. Statements that need another state, such as pg_promote, fail."""

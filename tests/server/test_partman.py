@@ -39,6 +39,7 @@ def create(db, kind, start="now()"):
             p_start_partition := flake_min({start})::text)""", (kind,))  # fmt: skip
 
 
+@pytest.mark.matrix
 def test_rows_after_quiet_days_are_moved_out_of_the_default_partition(own_servers):
     server = own_servers()
     kind = with_partman(server)
@@ -61,6 +62,7 @@ def test_rows_after_quiet_days_are_moved_out_of_the_default_partition(own_server
         assert db.execute("SELECT count(*) FROM public.events").fetchone() == (111,)
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("time", ["00:30:00", "01:42:50", "12:00:00", "23:59:50"])
 def test_pg_partman_makes_partitions_of_days(own_servers, time):
     server = own_servers(clock=f"@2026-10-31 {time}")

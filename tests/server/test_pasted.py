@@ -129,7 +129,8 @@ class Reading:
         return ids[1:]
 
 
-@pytest.mark.parametrize("layout", in_matrix([*ORDERED, "sno"]))
+@pytest.mark.matrix
+@pytest.mark.parametrize("layout", [*ORDERED, "sno"])
 def test_recipes_lose_no_row(own_servers, layout):
     node, settings = 0, []
     if layout not in ("si_single", "mastodon"):

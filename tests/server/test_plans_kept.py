@@ -88,6 +88,7 @@ def revoke(db, name):
     db.execute("SET LOCAL ROLE caller")
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("name", FILTERS)
 def test_a_kept_plan_notices_that_a_role_may_not_call_the_filter(db, name, form):

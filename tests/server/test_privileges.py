@@ -120,6 +120,7 @@ def may(db, call):
         db.rollback()
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("database", DATABASES)
 @pytest.mark.parametrize("role", ROLES)
 def test_each_role_may_call_what_the_tables_say(server, role, database):
@@ -268,6 +269,7 @@ def test_default_privileges_change_nothing(server):
                 assert (call, may(db, call)) == (call, by_stranger)
 
 
+@pytest.mark.matrix
 def test_a_role_that_may_set_the_sequence_moves_no_mark(own_servers):
     """A superuser can grant nextval and setval on flake_mark. They do not change the page that has the marks."""
     server = own_servers(clock="+0")

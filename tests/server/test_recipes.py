@@ -110,6 +110,7 @@ def run(db, code, crashes=0.0):
     return rows
 
 
+@pytest.mark.matrix
 def test_one_consumer_reads_each_row_once(server):
     """Two processes of one consumer take turns, and sometimes crash. Another consumer reads independently."""
     prepare, repeated = recipe("One consumer", server=server)
@@ -140,6 +141,7 @@ def test_one_consumer_reads_each_row_once(server):
     assert taken == alone == written(server)
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("heading, crashes", [("One consumer", 0), ("Several consumers that share the work", 0.1)])
 def test_processes_at_once_read_each_row_once(server, heading, crashes):
     """Processes of one consumer wait for each other, and those that share the work do not."""
@@ -159,6 +161,7 @@ def test_processes_at_once_read_each_row_once(server, heading, crashes):
     assert sorted(taken) == written(server)
 
 
+@pytest.mark.matrix
 def test_a_projection_is_right_at_every_moment(server):
     """At every moment, the balances sum up all events below the position."""
     prepare, repeated = recipe("An event store and its projection", server=server)
@@ -203,6 +206,7 @@ def test_an_export_that_cannot_be_written_is_repeated(server):
     assert len(server.run("psql", "-X", "-q", input=repeated).stdout.splitlines()) == 1000
 
 
+@pytest.mark.matrix
 def test_a_woken_consumer_comes_to_the_last_row(server):
     """The consumer sleeps while nothing is written. It reaches the last row because a session that looks for rows wakes it."""
     wake = python("Being woken", "wake_consumers", server)
@@ -233,6 +237,7 @@ def until_it_is_closed(act, db):
         act(db)
 
 
+@pytest.mark.matrix
 def test_a_consumer_on_a_standby_reads_each_row_once(own_servers):
     read = python("A consumer on a standby", "read_on_standby")
     primary = with_outbox(own_servers())
@@ -265,6 +270,7 @@ def read_on(server, process, read):
     return consume(server, process, step)
 
 
+@pytest.mark.matrix
 def test_a_consumer_reads_the_rows_of_several_nodes_once(own_servers):
     """The second node also has the first node's rows, which arrive with the replication."""
     read = python("Several nodes", "read_from_node")
@@ -339,6 +345,7 @@ for last in sys.stdin:
 """
 
 
+@pytest.mark.matrix
 def test_the_recipe_for_sqlalchemy_reads_each_row_once(server):
     environment = {"PYTHONPATH": str(CLIENTS / "python")}
     if subprocess.run([sys.executable, "-c", "import sqlalchemy"], check=False, env=environment, capture_output=True).returncode:
@@ -349,6 +356,7 @@ def test_the_recipe_for_sqlalchemy_reads_each_row_once(server):
         assert read_on(server, process, read) == written(server)
 
 
+@pytest.mark.matrix
 def test_an_id_of_another_transaction_is_covered_or_refused(server):
     """The ID is covered, or refused if it is too late. It never reaches a consumer in the wrong order."""
     code, = recipe("IDs of another transaction", server=server)

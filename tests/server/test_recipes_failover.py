@@ -40,6 +40,7 @@ def test_a_consumer_does_not_wait_for_rows_that_a_promoted_standby_never_gets(ow
         assert len(read(here, here, rows[-1][0])) == 1
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("reads_on", ["the standby", "a standby of it"])
 def test_a_transaction_prepared_at_a_promotion_loses_no_row(own_servers, reads_on):
     """The old primary has committed the transaction, but the standby never learns of that. The new primary commits it later."""
@@ -79,6 +80,7 @@ def test_a_transaction_prepared_at_a_promotion_loses_no_row(own_servers, reads_o
     assert taken == written(standby)
 
 
+@pytest.mark.matrix
 def test_a_consumer_that_survives_a_failover_reads_each_row_once(own_servers):
     """The primary changes while rows are written. Each row is read once and in order, and none is left out."""
     follow = python("A consumer that survives a failover", "follow_the_primary")

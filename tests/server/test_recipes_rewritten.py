@@ -145,6 +145,7 @@ def greatest(server, level, query, rewrite=REWRITES[2], locks=()):
     return repeat(server, level, code, 2, rewrite.format("outbox"))
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("how", OLDER)
 def test_queries_with_a_snapshot_before_their_lock_find_it_empty(readable, how):
     level, query = OLDER[how]

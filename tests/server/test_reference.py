@@ -21,6 +21,7 @@ def test_the_page_is_that_of_the_catalog(server, page):
     reference.check(server, page, [call for _, call, *_ in PLAIN])
 
 
+@pytest.mark.matrix
 def test_the_introduction_names_errors_of_many_functions(server):
     """Other errors are named with each function."""
     (page,) = [page for page in reference.PAGES if page.name == "functions.md"]

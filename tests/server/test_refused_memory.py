@@ -175,7 +175,8 @@ def refused(name, arguments, left):
     return f"SELECT {name}({', '.join(arguments)})"
 
 
-@pytest.mark.parametrize("longest", [SHORT, pytest.param(LONG, marks=pytest.mark.matrix)], ids=["short", "long"])
+@pytest.mark.matrix
+@pytest.mark.parametrize("longest", [SHORT, LONG], ids=["short", "long"])
 def test_no_call_ends_the_server(server, longest):
     seed = int(os.environ.get("FLAKE_SEED", time.time_ns()))
     print("FLAKE_SEED =", seed)
@@ -231,8 +232,9 @@ AT_ONCE = [
 TEXTS = {"text": "repeat(repeat(chr(233), 1000), 20000)", "part": "repeat('x', 10000)"}
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize(("call", "state"), AT_ONCE, ids=[call for call, _ in AT_ONCE])
-@pytest.mark.parametrize("encoding", ["UTF8", pytest.param("LATIN1", marks=pytest.mark.matrix)])
+@pytest.mark.parametrize("encoding", ["UTF8", "LATIN1"])
 def test_lengths_come_first(server, latin1, encoding, call, state):
     """Otherwise the caller would decide how much memory and time a call takes. Its error is short, too."""
     caller = Caller(latin1 if encoding == "LATIN1" else server, random.Random(1))
@@ -252,6 +254,7 @@ def test_rights_come_before_lengths(server, call):
     caller.survived()
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize(("before", "statement"), ids=["error", "loading", "random"], argvalues=[
     ("SELECT flake_explain(1)", "SELECT flake_from_text(refusing('-'::text, {left}))"),
     ("SELECT", "SELECT flake_from_text(refusing('-'::text, {left}))"),
@@ -300,6 +303,7 @@ LONG_ERROR = """
     END$$"""
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize(("statement", "make"), ids=["planner", "trigger"], argvalues=[
     (
         "SELECT FROM ids WHERE flake_timestamp(id) >= long_error()",
@@ -320,6 +324,7 @@ def test_a_long_error_is_cut_off_before_it_is_copied(server, statement, make):
     server.sql("DROP FUNCTION IF EXISTS long_error(), at_update() CASCADE")
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize(("make", "statement", "outcome"), ids=["default", "check", "undo", "number"], argvalues=[
     ("CREATE TABLE long (id bigint PRIMARY KEY DEFAULT CASE %L WHEN '' THEN 1 ELSE flake_next('twitter') END)",
      "SELECT flake_take(NULL::long, 'positions', 'mailer', 1) WHERE refusing(true, {left})", "42704"),

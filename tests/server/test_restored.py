@@ -27,6 +27,7 @@ def recover_beside(restored, server, *settings):
     wait_until(lambda: not restored.value("SELECT pg_is_in_recovery()"))
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("target", ["xid", "name"])
 def test_ids_after_a_recovery_are_above_its_last_commit(own_servers, target):
     """The recovery ends with a commit, and only the WAL before that commit shows when its IDs were made."""
@@ -49,6 +50,7 @@ def test_ids_after_a_recovery_are_above_its_last_commit(own_servers, target):
     pass_through(restored, made, -3600, 0, 60)
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("number", [0, 1])
 def test_no_id_is_below_a_watermark_from_before_a_recovery(own_servers, number):
     """The watermark was asked for on the original, which has made no ID since the copy. The copy may have a number of its own."""

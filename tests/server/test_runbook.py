@@ -68,6 +68,7 @@ def test_first_look(own_servers):
         section.sql(server)
 
 
+@pytest.mark.matrix
 def test_promotion(own_servers, laid_out):
     old, new = pair(own_servers, laid_out)
     # Numbers of nodes are set in the same way.
@@ -83,6 +84,7 @@ def test_promotion(own_servers, laid_out):
     assert old.value("SELECT count(*) FROM orders") == 20
 
 
+@pytest.mark.matrix
 def test_switchover(own_servers, laid_out):
     old, new = pair(own_servers, laid_out)
     with follow("Switchover") as section:
@@ -96,6 +98,7 @@ def test_switchover(own_servers, laid_out):
     assert old.value("SELECT count(*) FROM orders") == 20
 
 
+@pytest.mark.matrix
 def test_clone(own_servers, laid_out):
     server = laid_out(with_orders(own_servers("flake.node_count=32")))
     clone = server.dir / "clone"
@@ -130,6 +133,7 @@ def test_restored_dump(own_servers):
     assert next_is_above(new)
 
 
+@pytest.mark.matrix
 def test_columns_of_a_restored_dump(own_servers):
     """The query finds each column of a table whose default makes IDs, and its statements find the ID with the latest time."""
     old, new = own_servers(clock="+0"), own_servers(clock="-3", extension=False)
@@ -243,6 +247,7 @@ def test_library_updated(own_servers):
     assert next_is_above(server)
 
 
+@pytest.mark.matrix
 def test_damaged_file(own_servers, laid_out):
     server = with_orders(own_servers())
     server.stop()
@@ -308,6 +313,7 @@ def test_only_the_first_statement_of_a_block_changes_anything(heading):
 BECOMES_A_STANDBY = {"A standby is promoted": ("immediate", 0), "Switchover": ("fast", 1)}
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("heading", BECOMES_A_STANDBY)
 def test_the_old_primary_is_never_a_second_one(own_servers, laid_out, heading):
     """Each command of the block fails once before it runs. The old primary must never be started in between."""

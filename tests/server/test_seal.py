@@ -267,6 +267,7 @@ def test_a_statement_that_runs_hears_of_a_rotation(server, keys):
     assert before != after == keys.execute("SELECT flake_seal(1000, 'usr')").fetchone()[0]
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("many", [False, True], ids=["a long statement", "many statements"])
 def test_an_id_keeps_its_public_name_during_a_rotation_under_load(server, many):
     """Public IDs that were sealed during a change of the secret can be opened. An ID has one public name, even in a statement

@@ -156,6 +156,7 @@ def test_a_standby_and_the_primary_it_becomes_seal_alike(servers):
     assert sealed(standby)[:8] == changed[:8]
 
 
+@pytest.mark.matrix
 def test_an_upgrade_of_the_server_keeps_the_keys(servers):
     old = servers()
     old.sql("SELECT flake_create_key('usr', 'twitter'); SELECT flake_rotate_key('usr', 5, true); SELECT flake_next('twitter')")

@@ -92,6 +92,7 @@ def test_a_layout_that_is_not_in_the_order_of_time_is_refused(db):
 RESTARTS = {"restarted": [], "under another number": ["flake.node_id=1"]}
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("state", ["running", "in another database", *RESTARTS])
 def test_a_rotation_keeps_public_ids_of_a_clock_that_was_ahead(own_servers, state):
     server = own_servers("flake.node_count=2", clock="+0")

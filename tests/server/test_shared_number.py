@@ -65,6 +65,7 @@ def test_a_row_of_a_server_with_this_number_is_found(two):
     assert is_fine(here) is False
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("layout", ["si", "base64id", "mastodon", "sonyflake", "snowflake"])
 def test_it_knows_the_parts_of_layouts(own_servers, layout):
     here, there = (own_servers() for _ in range(2))
@@ -77,6 +78,7 @@ def test_it_knows_the_parts_of_layouts(own_servers, layout):
     assert is_fine(here) is False
 
 
+@pytest.mark.matrix
 def test_a_layout_that_was_not_used_since_the_start_is_known(two):
     here, there = two
     here.sql("SELECT flake_next('si')")
@@ -92,6 +94,7 @@ def test_a_layout_that_was_not_used_since_the_start_is_known(two):
     assert is_fine(here) is False
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("layout", ["twitter", "mastodon"])
 def test_rows_of_earlier_starts_and_primaries_are_fine(own_servers, layout):
     """Neither are rows that an old primary makes after a promotion this server's."""

@@ -19,6 +19,7 @@ def server(servers):
     return servers("max_connections=200")
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("arguments", [[], ["-C"]], ids=["lasting", "reconnecting"])
 def test_no_sno_of_many_sessions_is_made_twice(server, arguments):
     server.sql("DROP TABLE IF EXISTS made; CREATE UNLOGGED TABLE made (id sno PRIMARY KEY, n int)")

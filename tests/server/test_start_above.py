@@ -21,6 +21,7 @@ def above(server, id, *more):
     return server.value(f"SELECT flake_start_above({arguments})")
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("ahead", ["0.5 s", "4 s"])
 def test_the_next_ids_of_all_sessions_are_above(server, ahead):
     made = Made()
@@ -34,6 +35,7 @@ def test_the_next_ids_of_all_sessions_are_above(server, ahead):
             assert session.execute("SELECT flake_timestamp(flake_next('base64id'), 'base64id')").fetchone()[0] >= from_when
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize(("ids", "is_above"), [
     ("flake_batch('twitter', %s)", "%s > flake_max(%s, 'twitter')"),
     ("flake_next('twitter') FROM generate_series(1, %s)", "%s > flake_max(%s, 'twitter')"),
@@ -107,6 +109,7 @@ def test_called_again_after_a_cancellation_it_waits_again(own_servers):
         operator.execute(f"SELECT flake_start_above({id}, 'twitter')")
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("setting", ["0", "'0.7 s'"], ids=["default", "lock_timeout"])
 def test_a_transaction_that_stays_open_is_named_in_an_error(own_servers, setting):
     """The session of another database is idle. New sessions are above the ID all the same, and the call succeeds once the
@@ -141,6 +144,7 @@ def test_a_transaction_that_stays_open_is_named_in_an_error(own_servers, setting
         operator.execute("SELECT flake_start_above(%s, 'twitter')", (id,))
 
 
+@pytest.mark.matrix
 def test_bad_arguments_are_errors(server):
     for call, state in [("flake_start_above(-1, 'twitter')", "22003"), ("flake_start_above(1, 'nothing')", "22023")]:
         assert pytest.raises(psycopg.Error, server.sql, f"SELECT {call}").value.sqlstate == state

@@ -62,6 +62,7 @@ def stopped(servers):
     return server, stop
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("call", ["flake_next('twitter')", "sno_next()"])
 def test_waits_for_a_stopped_writer_can_be_canceled(stopped, call):
     server, stop = stopped
@@ -95,6 +96,7 @@ def sleeps_of(db):
     return int(re.search(r"\nvoluntary_ctxt_switches:\s*(\d+)", status)[1])
 
 
+@pytest.mark.matrix
 def test_waits_for_a_slow_writer_have_a_name_and_end_with_it(own_servers):
     """A session writes the file, and its disk is slow. The others sleep until then. One is canceled, and one is terminated,
     which must not keep the rest asleep."""

@@ -358,6 +358,7 @@ def test_a_restored_position_continues(server, own_servers, tmp_path, db):
         assert events(there) == [5, 6, 7, 8, 9, 10, 11]
 
 
+@pytest.mark.matrix
 def test_a_position_continues_after_pg_upgrade(own_servers):
     old = own_servers()
     old.sql(f"""{POSITIONS}; CREATE TABLE outbox (id bigint PRIMARY KEY DEFAULT flake_next('twitter'), event text);

@@ -122,6 +122,7 @@ def test_a_plan_from_when_the_table_was_empty_reads_by_the_index(server, db):
     db.execute("COMMIT")
 
 
+@pytest.mark.matrix
 def test_a_session_keeps_a_limited_number_of_plans(server, db):
     """The session keeps the plans of the tables that come first."""
     kept = "SELECT count(*) FROM pg_backend_memory_contexts WHERE name = 'CachedPlanSource'"

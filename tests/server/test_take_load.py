@@ -38,8 +38,9 @@ class Consumer:
                 time.sleep(random.random() * 0.01)
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("by", [
-    pytest.param("PARTITION BY LIST (event)", id="partitions"), pytest.param("", id="children", marks=pytest.mark.matrix),
+    pytest.param("PARTITION BY LIST (event)", id="partitions"), pytest.param("", id="children"),
 ])  # fmt: skip
 def test_partitions_that_come_meanwhile_are_read(own_servers, by):
     """Each partition comes with rows in a transaction of its own, while others are read."""

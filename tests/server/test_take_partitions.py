@@ -78,6 +78,7 @@ def attach(writer, server, first="SELECT", come=PARTITION):
     server.sql("INSERT INTO log (event) VALUES (1)")
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize(("come", "is_partitioned"), ids=["partition", "partition of a partition", "first child"], argvalues=[
     (PARTITION, True), (PARTITION.replace("log ", "log3 "), True), ("ALTER TABLE log2 INHERIT log", False),
 ])  # fmt: skip

@@ -49,6 +49,7 @@ NO_KEYS = {
 }  # fmt: skip
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("table", NO_KEYS)
 def test_tables_without_a_key_are_refused(db, table):
     db.execute(f"{NO_KEYS[table]}; INSERT INTO positions VALUES ('mailer', 'x')")
@@ -119,6 +120,7 @@ def test_arguments_that_are_null_or_not_positive_are_refused(db):
         refused(db, sqlstate, f"SELECT * FROM flake_take(NULL::outbox, {arguments})")
 
 
+@pytest.mark.matrix
 def test_a_standby_refuses(own_servers):
     primary = own_servers()
     primary.sql(f"{POSITIONS}; CREATE TABLE outbox (id bigint PRIMARY KEY DEFAULT flake_next('twitter')); "

@@ -147,6 +147,7 @@ SHAPES = {
 }  # fmt: skip
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("shape", SHAPES)
 def test_a_filter_is_a_range_in_a_sessions_first_statement(server, shape):
     query, condition = SHAPES[shape]
@@ -217,6 +218,7 @@ def estimate(db, query):
     return db.execute(f"EXPLAIN (FORMAT json) {query}").fetchone()[0][0]["Plan"]["Plan Rows"]
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("table", ["ids", "parts", "nullable"])
 @pytest.mark.parametrize("filter, range", ESTIMATES)
 def test_estimates_are_the_ranges_own(server, table, filter, range):
@@ -280,6 +282,7 @@ UNSERVED = {
 }  # fmt: skip
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("shape", UNSERVED)
 def test_filters_that_a_range_would_change_stay_filters(server, shape):
     queries = [query.format("'2026-01-19 00:00:15Z'::timestamptz") for query in UNSERVED[shape]]

@@ -95,6 +95,7 @@ BESIDE = {
 }  # fmt: skip
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("objects", BESIDE)
 def test_a_filter_stays_where_a_range_would_be_worse(db, objects):
     statements, query, left_out = BESIDE[objects]
@@ -146,6 +147,7 @@ CONDITIONS = [*(f"flake_timestamp(ids.id) {operator} {{}}" for operator in ("<",
               "flake_during(ids.id, tstzrange({}, NULL))", "flake_during(ids.id, tstzrange(NULL, {}))"]  # fmt: skip
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("condition", CONDITIONS)
 @pytest.mark.parametrize("instant", UNREACHED)
 def test_no_estimate_evaluates_what_is_not_reached(db, condition, instant):

@@ -100,6 +100,7 @@ def db(server):
         yield db
 
 
+@pytest.mark.matrix
 def test_conditions_that_resemble_filters_stay_what_they_are(db):
     seed = int(os.environ.get("FLAKE_SEED", random.randrange(2**32)))
     print("FLAKE_SEED =", seed)

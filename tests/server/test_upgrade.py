@@ -34,6 +34,7 @@ def upgraded_and_new(server, version, to, defaults=""):
     return differences(server, "upgraded", "new")
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("defaults", ["", DEFAULT_PRIVILEGES], ids=["", "default privileges"])
 @each_upgrade
 def test_an_upgraded_database_is_like_a_new_one(own_servers, version, to, defaults):

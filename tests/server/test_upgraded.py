@@ -91,6 +91,7 @@ def test_everything_in_a_database_stays_over_an_upgrade(make, version, to, upgra
         new.execute("SELECT flake_watermark(); SELECT FROM flake_layouts, flake_open_transactions")
 
 
+@pytest.mark.matrix
 def test_no_id_is_made_twice_after_an_upgrade_and_a_failover(make, upgrade):
     """A standby replays the upgrade while it is read. Its clock is behind the IDs from before and from after."""
     primary, made = server_at_0(make), Made()

@@ -6,6 +6,7 @@ import pytest
 DEFINITIONS = {"key": "twitter", "layout": '{"like": "si", "epoch": "2020-01-01T00:00:00Z"}'}
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("kind", DEFINITIONS)
 def test_the_role_makes_nothing_that_is_in_the_way_of_a_drop(own_servers, kind):
     """The role tries all that PostgreSQL allows with USAGE. A mapping that an owner has made for it is dropped too."""

@@ -13,6 +13,7 @@ def create_extension(server, database):
         db.execute("CREATE EXTENSION flake")
 
 
+@pytest.mark.matrix
 def test_a_database_under_the_oid_of_another_one_does_not_get_its_page(own_servers):
     """The page of the former database must not be taken for the new one's."""
     old, made = server_at_0(own_servers), Made()

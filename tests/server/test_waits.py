@@ -56,6 +56,7 @@ def step_back(servers):
         return wait
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize(
     ("event", "most"),
     [(reconnect, TICK), (failover, TICK), (failover_to_a_new_number, TICK), (step_back, TICK)],

@@ -21,6 +21,7 @@ def test_a_first_watermark_on_a_server_binds_later_ids(own_servers):
             assert watermark(tailer) <= id
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("ids", ["IDs before", "no IDs before"])
 def test_no_id_is_below_it_after_the_clock_is_set_back(own_servers, ids):
     """Sessions with IDs and sessions without IDs continue at once, above it, with every kind of ID."""
@@ -74,6 +75,7 @@ def test_no_id_is_below_it_after_a_long_time_of_asking_and_a_restart(own_servers
     goes_on(server, announced, 20, 36, 36.9)
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("restarted", [False, True])
 def test_accepting_the_clock_goes_below_it_and_says_so(own_servers, restarted):
     """Consumers lose rows that they have passed by then. From then on, the watermark is right again."""

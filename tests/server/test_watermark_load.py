@@ -8,6 +8,8 @@ what each tailer has seen.
 
 import os
 
+import pytest
+
 import tailing
 from conftest import SECONDS
 from watermark import OUTBOX, insert, one, passes
@@ -48,6 +50,7 @@ def test_without_it_readers_lose_rows(server):
         assert (one(tailer, naive, high), one(tailer, below, 0)) == (None, [low, high])
 
 
+@pytest.mark.matrix
 def test_readers_below_it_lose_no_row_under_load(servers):
     server = servers(*SETTINGS)
     tailing.prepare(server)

@@ -82,6 +82,7 @@ def test_a_transaction_that_cannot_be_prepared_lets_go(server, writer, tailer):
     assert passes(tailer, max(more, again))
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("first", [0, 1])
 def test_many_prepared_transactions_of_another_database_do_not_hold_it(server, tailer, first):
     """A transaction with a transaction ID and without flake's IDs stays open, so no entry can be freed."""
@@ -113,6 +114,7 @@ def test_ended_ones_among_many_prepared_transactions_do_not_hold_it(server, writ
         assert passes(tailer, last)
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("mode", ["immediate", "fast"])
 @pytest.mark.parametrize("checkpoint", [True, False])
 def test_a_prepared_transaction_holds_it_after_restarts(own_servers, mode, checkpoint):
@@ -146,6 +148,7 @@ def test_a_prepared_transaction_holds_it_after_restarts(own_servers, mode, check
         assert passes(tailer, ids[1])
 
 
+@pytest.mark.matrix
 def test_a_prepared_transaction_holds_it_after_a_promotion(own_servers):
     """The standby has the transaction from the WAL."""
     primary = own_servers("max_prepared_transactions=10", "autovacuum=off", "flake.node_count=2")

@@ -32,6 +32,7 @@ def refused(db):
     return True
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("mode", ["fast", "immediate"])
 def test_ids_from_before_a_restart_are_refused(server, mode):
     with server.connect() as db:
@@ -48,6 +49,7 @@ def test_ids_from_before_a_restart_are_refused(server, mode):
         db.execute("SELECT flake_cover(flake_next('twitter')), sno_cover(sno_next())")
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("mode", ["fast", "immediate", "the file is lost"])
 def test_a_first_call_of_cover_after_a_restart_refuses_ids_below_it(server, mode):
     """No session has asked for a watermark since, so no announced watermark is known that would refuse the ID. If the file is

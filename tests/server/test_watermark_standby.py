@@ -64,6 +64,7 @@ def test_a_standby_returns_what_was_published(own_servers):
         assert below(standby, primary) == [first, held, later]
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("how", ["rolled back", "repeatable", "prepared", "by a trigger"])
 def test_it_is_published_at_once_in_any_transaction(own_servers, how):
     """The watermark belongs to a new snapshot, and not to the transaction's. The transaction's own IDs hold it."""
@@ -151,6 +152,7 @@ def test_a_commit_that_waits_for_a_synchronous_standby_holds_it(own_servers):
         assert len(below(standby, primary)) == 2
 
 
+@pytest.mark.matrix
 def test_a_snapshot_that_outlives_the_promotion_keeps_its_watermark(own_servers):
     """Rows that are committed afterwards are not below its watermark, even if a later watermark is published then."""
     primary, standby = with_standby(own_servers)
@@ -208,6 +210,7 @@ def test_a_snapshot_that_a_slot_exported_gets_a_published_watermark(own_servers)
         assert passes(db, later)
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("ahead", [1, 3600])
 def test_a_watermark_that_was_taken_back_is_not_returned(own_servers, ahead):
     """The clock may be accepted in another database."""
@@ -236,6 +239,7 @@ def test_a_watermark_that_was_taken_back_is_not_returned(own_servers, ahead):
         assert [insert(db) >= low[n] for n, db in enumerate(dbs)] == [True, True]
 
 
+@pytest.mark.matrix
 def test_constant_publishing_hides_no_watermark_from_older_snapshots(own_servers):
     """A role without privileges publishes again and again. Older snapshots still find a watermark, and the page does not grow."""
     primary, standby = with_standby(own_servers)

@@ -148,6 +148,7 @@ BACK = "\n".join(statement + ";" for statement in SCHEMA.split(";") if re.match(
     r"|CREATE POLICY|GRANT SELECT ON large)", statement))  # fmt: skip
 
 
+@pytest.mark.matrix
 @every_session
 def test_a_schema_is_widened_converted_and_undone(own_servers, session):
     """Rows and objects are compared one by one. The owner is not a superuser."""
@@ -227,6 +228,7 @@ def client(server):
     server.sql(f"DROP DATABASE {name} WITH (FORCE)")
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("sql, named, is_refused", HINDERED, ids=lambda given: str(given)[:50])
 def test_obstacles_to_widening_are_named(client, sql, named, is_refused):
     """PostgreSQL refuses these changes too."""
@@ -240,6 +242,7 @@ def test_obstacles_to_widening_are_named(client, sql, named, is_refused):
             db.execute(statements)
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("sql, named", [
     ("CREATE TABLE other (t_id int)", ["column other.t_id"]),
     ("CREATE TABLE other (t_id smallint)", ["column other.t_id"]),
