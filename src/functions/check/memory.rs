@@ -43,7 +43,7 @@ pub fn upgrade() -> Finding {
         && record.turns.last != Some(turn)
     {
         return Finding::wrong(
-            "This database was not used since this server was promoted, so pg_upgrade would not keep the server's turn in it.",
+            "This database was not used since this server was promoted or upgraded, so pg_upgrade would not keep the server's turn.",
             "Make an ID in this database before pg_upgrade.",
         );
     }

@@ -82,12 +82,16 @@ fn turns(page: &SequencePage) -> Option<i64> {
     TURNS.into_iter().rev().find_map(|name| page.sibling(name)?.last_value())
 }
 
-/// Returns the record of this database's page, and the reserved time that pg_upgrade would keep; None if there is no page.
+/// Returns the record of this database's page, and the reserved time that pg_upgrade would keep; None if nothing was recorded.
 pub fn record() -> Result<Option<(Record, Option<Reserved>)>, Error> {
     let page = open()?;
-    let Some((bytes, _)) = page.read(&hint()?.buffer) else { return Ok(None) };
-    let record = Page { bytes: Some(bytes), ..Page::default() }.record()?;
-    Ok(Some((record, carried(&page))))
+    let kept = carried(&page);
+    let bytes = page.read(&hint()?.buffer).map(|(bytes, _)| bytes);
+    if bytes.is_none() && kept.is_none() {
+        return Ok(None);
+    }
+    let record = Page { bytes, reserved: kept, turns: turns(&page) }.record()?;
+    Ok(Some((record, kept)))
 }
 
 /// Locks the page, calls `change` with its content, applies the change, and waits until it is on disk.

@@ -63,7 +63,7 @@ pub struct Machine {
     /// How many numbers of timelines its next promotion leaves out.
     pub left_out: u32,
     /// A number of its last upgrade; 0 if there was none.
-    pub upgrade: u64,
+    pub upgrade: usize,
     /// The history that its WAL belongs to.
     pub branch: usize,
     pub memory: Arc<Memory>,

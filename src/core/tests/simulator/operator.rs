@@ -9,7 +9,7 @@ use flake_core::ledger::host::Page;
 use crate::disk::File;
 use crate::exemptions::has_a_page;
 use crate::machine::{Machine, SLOTS};
-use crate::oracle::time;
+use crate::oracle::{Upgrade, time};
 use crate::play::{Play, World, tell};
 use crate::wal::{DATABASES, Record};
 
@@ -198,7 +198,16 @@ impl Play {
             let mut world = self.world();
             world.has_another_file(at);
             world.cut_off_standbys(at);
-            let upgrade = world.number();
+            let machine = &world.machines[at];
+            let knows_turn = |page: &Arc<Page>| {
+                let turn = page.record().ok().and_then(|record| record.turns.last);
+                page.bytes.is_some() && turn.map(|turn| turn.timeline) == machine.history.last().copied()
+            };
+            let forgets =
+                machine.wal.databases.iter().filter_map(|(page, _)| page.as_ref()).any(|page| !knows_turn(page));
+            let upgrade = Upgrade { before: machine.upgrade, forgets };
+            world.oracle.upgrades.push(upgrade);
+            let upgrade = world.oracle.upgrades.len();
             let machine = &mut world.machines[at];
             machine.file = None;
             machine.history = vec![1];
