@@ -8,7 +8,7 @@ use crate::ledger::{self, Status};
 use crate::settings;
 
 /// Finds IDs that lead the clock, or would lead it after a restart.
-pub fn marks(status: &Status, now: i64) -> Finding {
+pub fn lead(status: &Status, now: i64) -> Finding {
     if let Some(error) = ledger::file_error() {
         let Finding { ok, detail, hint } = Finding::from(&error);
         return Finding { ok, detail: format!("No IDs can be made: {error}. {detail}"), hint };

@@ -1,5 +1,5 @@
-//! The page with the marks of all nodes: the second page of the sequence flake_mark in this session's database. WAL carries it to
-//! other servers together with the data.
+//! The page with the record of a database: the second page of the sequence flake_mark in this session's database. The WAL carries it
+//! to other servers together with the data.
 
 use std::ffi::CStr;
 
