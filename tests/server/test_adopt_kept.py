@@ -54,6 +54,14 @@ def test_a_layout_that_needs_a_tag_is_refused(db, relation):
     assert one(db, "SELECT nextval('s')") == (1,)
 
 
+@pytest.mark.parametrize("relation", ["orders", "s"])
+def test_a_layout_that_makes_no_ids_any_more_is_refused(db, relation):
+    """Its last tick is over."""
+    db.execute(f"{ORDERS}; CREATE SEQUENCE s")
+    assert state(db, f"CALL flake_adopt('{relation}', 'baidu')") == "2200H"
+    assert one(db, "SELECT nextval('s'), nextval('orders_id_seq')") == (1, 11)
+
+
 def test_a_sequence_that_a_column_owns_is_adopted_with_its_table_only(db):
     db.execute("CREATE TABLE t (id bigint PRIMARY KEY); CREATE SEQUENCE s OWNED BY t.id")
     error = pytest.raises(psycopg.Error, adopt, db, "s").value
@@ -92,6 +100,33 @@ def test_a_release_waits_for_whoever_asks_for_ids(server, db, relation, sequence
         other.execute("COMMIT")
         waiting.end()
     assert one(db, f"SELECT nextval('{sequence}')")[0] > asked
+
+
+@pytest.mark.parametrize("change", ["TRUNCATE orders", "LOCK TABLE orders", "ALTER TABLE orders ADD w int"])
+def test_an_application_that_has_read_the_table_may_change_it(server, db, change):
+    """A lock from the first look at the keys, beside the one that the call waits for, would end its transaction as a deadlock."""
+    db.execute(ORDERS)
+    with server.session(dbname="test") as other:
+        other.execute("BEGIN; SELECT FROM orders")
+        waiting = Waiting(server, db, adopt)
+        other.execute(f"{change}; COMMIT")
+        waiting.end()
+    assert is_closed(db)
+
+
+def test_of_two_calls_at_once_one_finds_the_sequence_adopted(server, db):
+    db.execute(ORDERS)
+    with server.session(dbname="test") as other, server.session(dbname="test") as reader:
+        reader.execute("BEGIN; SELECT FROM orders")
+        first, second = (Waiting(server, session, adopt) for session in (db, other))
+        reader.execute("COMMIT")
+        ends = []
+        for waiting in (first, second):
+            try:
+                ends.append(waiting.end())
+            except psycopg.Error as error:
+                ends.append(error.sqlstate)
+    assert sorted(ends) == ["55000", "CALL public.flake_release('public.orders', next => 11)"]
 
 
 # Tables and their columns.
