@@ -114,21 +114,6 @@ def test_an_application_that_has_read_the_table_may_change_it(server, db, change
     assert is_closed(db)
 
 
-def test_of_two_calls_at_once_one_finds_the_sequence_adopted(server, db):
-    db.execute(ORDERS)
-    with server.session(dbname="test") as other, server.session(dbname="test") as reader:
-        reader.execute("BEGIN; SELECT FROM orders")
-        first, second = (Waiting(server, session, adopt) for session in (db, other))
-        reader.execute("COMMIT")
-        ends = []
-        for waiting in (first, second):
-            try:
-                ends.append(waiting.end())
-            except psycopg.Error as error:
-                ends.append(error.sqlstate)
-    assert sorted(ends) == ["55000", "CALL public.flake_release('public.orders', next => 11)"]
-
-
 # Tables and their columns.
 
 
