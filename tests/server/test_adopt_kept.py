@@ -1,4 +1,4 @@
-"""What an adopted sequence keeps beside its rights, and what flake_candidates and flake_unrouted say of tables."""
+"""An adopted sequence keeps its step and its kind, a call keeps no lock, and flake_candidates names the obstacles of tables."""
 
 import psycopg
 import pytest
@@ -149,7 +149,7 @@ def test_candidates_name_what_stands_in_the_way(db):
         "g_more": ("serial", "the default is an expression"), "h_parts": ("serial", None),
         "i_shared": ("serial", "fed by a sequence of other objects"), "i_view_of": ("default", "not a primary key of one column"),
     }  # fmt: skip
-    # What it lets through is adopted.
+    # flake_adopt takes the tables without an obstacle.
     for relation in ("c_domain", "h_parts"):
         adopt(db, relation)
         assert one(db, f"INSERT INTO {relation} DEFAULT VALUES RETURNING id > {LARGE}") == (True,)
