@@ -52,12 +52,17 @@ CREATE FUNCTION flake.may_use(sequence oid) RETURNS boolean STABLE SET search_pa
     END;
 
 -- The caller may not set the sequences. Called by itself, it changes only what the session's own currval() and lastval() return.
-CREATE FUNCTION flake.remember(sequence oid, id bigint) RETURNS void VOLATILE SECURITY DEFINER
+-- Returns false, and sets nothing, if the sequence counts.
+CREATE FUNCTION flake.remember(sequence oid, id bigint) RETURNS boolean VOLATILE SECURITY DEFINER
     SET search_path = pg_catalog, pg_temp LANGUAGE plpgsql AS $$
 BEGIN
-    IF flake.adopted(sequence) IS NOT NULL THEN
-        PERFORM nextval('flake.last_value'), setval('flake.last_value', id), setval(sequence::regclass, id);
+    -- This locks the sequence as nextval() does, and waits for a session that releases it.
+    PERFORM pg_sequence_last_value(sequence);
+    IF flake.adopted(sequence) IS NULL THEN
+        RETURN false;
     END IF;
+    PERFORM nextval('flake.last_value'), setval('flake.last_value', id), setval(sequence::regclass, id);
+    RETURN true;
 END $$;
 
 DO $do$
@@ -75,8 +80,8 @@ BEGIN
                 RAISE 'permission denied for sequence %%', $1 USING ERRCODE = '42501';
             END IF;
             id := %s.flake_next(layout);
-            PERFORM flake.remember($1, id);
-            RETURN id;
+            -- A sequence that was released meanwhile counts on.
+            RETURN CASE WHEN flake.remember($1, id) THEN id ELSE pg_catalog.nextval($1) END;
         END $b$$f$, (SELECT n.nspname::regnamespace FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace
                      WHERE p.oid = flake.maker()));
 END $do$;
@@ -92,6 +97,7 @@ BEGIN
     SELECT a.attname, pg_get_serial_sequence(c.oid::regclass::text, a.attname), a.attidentity <> '', pg_get_expr(d.adbin, d.adrelid), CASE
             WHEN pg_get_userbyid(c.relowner) <> current_user THEN 'Another role owns it.'
             WHEN c.relkind NOT IN ('r', 'p') OR c.relispartition OR c.relpersistence = 't' THEN 'It is not a table of its own.'
+            WHEN row_security_active(c.oid) THEN 'Its row security hides rows from its owner.'
             WHEN EXISTS (SELECT FROM pg_inherits WHERE inhparent = c.oid) AND c.relkind = 'r' THEN 'Other tables inherit from it.'
             WHEN a.attname IS NULL THEN 'It has no primary key of one column.'
             WHEN a.atttypid <> 'bigint'::regtype THEN 'Its key is not a bigint.'
@@ -103,7 +109,12 @@ BEGIN
         WHERE c.oid = relation;
     -- Names of schemas come with each relation, because none is in this function's path.
     fault := COALESCE(fault, CASE WHEN sequence IS NULL THEN 'Its key owns no sequence.'
-        WHEN NOT is_identity AND expression !~ '^(\w+\.)?nextval\(''([^'']|'''')*''::regclass\)$' THEN 'The default of its key is another expression.' END);
+        WHEN NOT is_identity AND expression !~ '^(\w+\.)?nextval\(''([^'']|'''')*''::regclass\)$' THEN 'The default of its key is another expression.'
+        WHEN NOT is_identity AND NOT EXISTS (
+            SELECT FROM pg_depend u JOIN pg_attrdef e ON e.oid = u.objid JOIN pg_attribute a ON a.attrelid = e.adrelid AND a.attnum = e.adnum
+            WHERE u.classid = 'pg_attrdef'::regclass AND u.refclassid = 'pg_class'::regclass AND u.refobjid = sequence
+                AND a.attrelid = relation AND a.attname = name)
+        THEN 'The default of its key uses another sequence than the one that the key owns.' END);
     IF fault IS NOT NULL THEN
         RAISE 'cannot adopt or release the sequence of %', relation USING ERRCODE = '55000', DETAIL = fault,
             HINT = 'Call it as the owner of a table whose primary key is a bigint with a sequence.';
@@ -111,9 +122,34 @@ BEGIN
     EXECUTE format('SELECT max(%I) FROM %s', name, relation) INTO top;
 END $$;
 
+-- Gives a sequence that was made in the place of another the comment and the privileges of that.
+CREATE FUNCTION flake.inherit(place text, comment text, acl aclitem[]) RETURNS void SET search_path = pg_catalog, pg_temp LANGUAGE plpgsql AS $$
+DECLARE
+    granted record;
+BEGIN
+    EXECUTE format('COMMENT ON SEQUENCE %s IS %L', place, comment);
+    -- Default privileges may have given it others than the old one had.
+    FOR granted IN SELECT DISTINCT CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE a.grantee::regrole::text END AS grantee
+        FROM pg_class c, aclexplode(c.relacl) a WHERE c.oid = place::regclass AND a.grantee <> c.relowner
+    LOOP
+        EXECUTE format('REVOKE ALL ON SEQUENCE %s FROM %s', place, granted.grantee);
+    END LOOP;
+    FOR granted IN SELECT a.privilege_type, CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE a.grantee::regrole::text END AS grantee,
+            CASE WHEN a.is_grantable THEN 'WITH GRANT OPTION' END AS option
+        FROM aclexplode(acl) a
+    LOOP
+        EXECUTE format('GRANT %s ON SEQUENCE %s TO %s %s', granted.privilege_type, place, granted.grantee, granted.option);
+    END LOOP;
+END $$;
+
 -- Waits for the table at most as long as lock_timeout says, or two seconds, because others wait behind it.
 CREATE FUNCTION flake.lock(relation regclass) RETURNS void SET search_path = pg_catalog, pg_temp LANGUAGE plpgsql AS $$
 BEGIN
+    IF current_setting('transaction_isolation') NOT IN ('read committed', 'read uncommitted') THEN
+        RAISE 'cannot adopt or release the sequence of %', relation USING ERRCODE = '25000',
+            DETAIL = 'A transaction of this isolation level does not see keys that were committed after it began.',
+            HINT = 'Use READ COMMITTED.';
+    END IF;
     IF current_setting('lock_timeout') = '0' THEN
         PERFORM set_config('lock_timeout', '2s', true);
     END IF;
@@ -139,7 +175,6 @@ DECLARE
     next bigint;
     comment text;
     acl aclitem[];
-    granted record;
 BEGIN
     PERFORM flake.lock(relation);
     key := flake.sequence_of(relation);
@@ -161,18 +196,7 @@ BEGIN
     IF key.is_identity THEN
         EXECUTE format('ALTER TABLE %s ALTER %I DROP IDENTITY', relation, key.name);
         EXECUTE format('CREATE SEQUENCE %s OWNED BY %s.%I', place, relation, key.name);
-        EXECUTE format('COMMENT ON SEQUENCE %s IS %L', place, comment);
-        -- Default privileges may have given it others than the old one had.
-        FOR granted IN SELECT DISTINCT CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE a.grantee::regrole::text END AS grantee
-            FROM pg_class c, aclexplode(c.relacl) a WHERE c.oid = place::regclass AND a.grantee <> c.relowner
-        LOOP
-            EXECUTE format('REVOKE ALL ON SEQUENCE %s FROM %s', place, granted.grantee);
-        END LOOP;
-        FOR granted IN SELECT a.privilege_type, CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE a.grantee::regrole::text END AS grantee
-            FROM aclexplode(acl) a
-        LOOP
-            EXECUTE format('GRANT %s ON SEQUENCE %s TO %s', granted.privilege_type, place, granted.grantee);
-        END LOOP;
+        PERFORM flake.inherit(place, comment, acl);
     END IF;
     EXECUTE format('ALTER SEQUENCE %s AS bigint INCREMENT -9223372036854775808 MINVALUE %s MAXVALUE 9223372036854775807
         START %s RESTART NO CYCLE CACHE 1', place, -code - 1, -code);
@@ -181,8 +205,8 @@ BEGIN
     EXECUTE format('GRANT USAGE, UPDATE ON SEQUENCE %s TO %s', place,
         (SELECT proowner::regrole FROM pg_proc WHERE oid = 'flake.remember'::regproc));
     EXECUTE format('ALTER TABLE %s ALTER %I SET DEFAULT flake_sequences.nextval(%L::regclass)', relation, key.name, place);
-    undo := format('CALL flake_release(%L, next => %s, as_identity => %s)',
-        (SELECT format('%I.%I', relnamespace::regnamespace, relname) FROM pg_class WHERE oid = relation), next, key.is_identity::text);
+    -- The name has its schema, because none is in this procedure's path.
+    undo := format('CALL flake_release(%L, next => %s, as_identity => %s)', relation, next, key.is_identity::text);
 END $$;
 
 CREATE PROCEDURE flake.flake_release(relation regclass, next bigint DEFAULT NULL, as_identity boolean DEFAULT false)
@@ -190,6 +214,8 @@ CREATE PROCEDURE flake.flake_release(relation regclass, next bigint DEFAULT NULL
 DECLARE
     key record;
     place text;
+    comment text;
+    acl aclitem[];
 BEGIN
     PERFORM flake.lock(relation);
     key := flake.sequence_of(relation);
@@ -201,12 +227,14 @@ BEGIN
     -- Sessions may still insert IDs that they have asked for. They are below one that is made now.
     next := COALESCE(next, GREATEST(key.top, flake.first_id(flake.adopted(key.sequence))) + 1);
     IF as_identity THEN
+        SELECT obj_description(oid, 'pg_class'), relacl INTO comment, acl FROM pg_class WHERE oid = key.sequence;
         EXECUTE format('ALTER TABLE %s ALTER %I DROP DEFAULT', relation, key.name);
         EXECUTE format('DROP SEQUENCE %s', place);
-        EXECUTE format('ALTER TABLE %s ALTER %I ADD GENERATED BY DEFAULT AS IDENTITY (SEQUENCE NAME %s RESTART WITH %s)',
-            relation, key.name, place, next);
+        EXECUTE format('ALTER TABLE %s ALTER %I ADD GENERATED BY DEFAULT AS IDENTITY (SEQUENCE NAME %s MINVALUE %s START %s RESTART WITH %s)',
+            relation, key.name, place, LEAST(next, 1), LEAST(next, 1), next);
+        PERFORM flake.inherit(place, comment, acl);
     ELSE
-        EXECUTE format('ALTER SEQUENCE %s INCREMENT 1 MINVALUE 1 START 1 RESTART WITH %s', place, next);
+        EXECUTE format('ALTER SEQUENCE %s INCREMENT 1 MINVALUE %s START %s RESTART WITH %s', place, LEAST(next, 1), LEAST(next, 1), next);
         EXECUTE format('ALTER TABLE %s ALTER %I SET DEFAULT nextval(%L::regclass)', relation, key.name, place);
     END IF;
 END $$;

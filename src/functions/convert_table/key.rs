@@ -171,18 +171,23 @@ impl Key {
         }
     }
 
-    /// Returns the greatest key from a number on, if there is one. Waits for sessions that have locked a table or its index.
+    /// Returns the greatest key from a number on, if there is one. Waits for sessions that have locked a table or its index, and keeps no
+    /// lock.
     pub fn greatest_from(&self, from: i64) -> Option<i64> {
         let greatest = self.indexes.iter().map(|&(table, column, index)| {
             relation::lock_to_read(table);
             relation::lock_to_read(index);
-            relation::greatest_from(table, index, column, from).unwrap_or_else(|| {
+            let greatest = relation::greatest_from(table, index, column, from).unwrap_or_else(|| {
                 self.purpose
                     .refuse(&to_utf8_lossy(&self.table), NOT_READY)
                     .detail("An index of its key was dropped meanwhile.")
                     .hint(format!("Call {} again.", self.purpose.function()))
                     .raise()
-            })
+            });
+            // A session that also has read the table and changes it next would meet a lock that becomes a stronger one: a deadlock.
+            relation::unlock_to_read(index);
+            relation::unlock_to_read(table);
+            greatest
         });
         greatest.max().flatten()
     }

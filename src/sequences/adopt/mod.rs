@@ -20,7 +20,7 @@ use self::feed::{Feed, Sequence, key_and_feed};
 use super::registry;
 use crate::error::{Error, OrRaise, altered_type};
 use crate::functions::convert_table::key::{Key, NOT_READY, Purpose, lookalikes};
-use crate::functions::convert_table::proof::{check, prove, warn_of};
+use crate::functions::convert_table::proof::{check, floor, prove, warn_of};
 use crate::functions::null_argument;
 use crate::functions::statements::run;
 use crate::layouts::by_name;
@@ -135,7 +135,9 @@ fn under_lock(relation: pg_sys::Oid, table: &[u8], layout: &Layout) -> Vec<u8> {
 /// Adopts a sequence that no column uses: an application calls nextval of it. Returns the statement that undoes it, or None if a lock is
 /// in the way.
 fn adopt_alone(oid: pg_sys::Oid, layout: &Layout) -> Option<Vec<u8>> {
-    adoptable_alone(oid, layout);
+    let sequence = adoptable_alone(oid, layout);
+    // A layout whose time is over makes no ID, and the application would get errors.
+    floor(Purpose::Adopt, &to_utf8_lossy(&sequence.name), layout);
     unless_locked(patience(), || {
         Sequence::of(oid).lock();
         let old = adoptable_alone(oid, layout);
