@@ -46,6 +46,15 @@ def test_an_unlogged_sequence_stays_unlogged(db, kind):
     assert one(db, persistence) == ("u",)
 
 
+def test_a_sequence_that_another_column_owns_is_refused(db):
+    """The new sequence could not be given to that column."""
+    db.execute("CREATE TABLE a (id bigserial PRIMARY KEY); CREATE TABLE b (id bigint PRIMARY KEY DEFAULT nextval('a_id_seq'))")
+    db.execute("ALTER TABLE a ALTER id DROP DEFAULT")
+    error = pytest.raises(psycopg.Error, adopt, db, "b").value.diag
+    assert error.sqlstate == "55000" and error.message_detail.endswith(": column id of table public.a.")
+    assert one(db, "SELECT pg_get_serial_sequence('a', 'id')") == ("public.a_id_seq",)
+
+
 @pytest.mark.parametrize("relation", ["orders", "s"])
 def test_a_layout_that_needs_a_tag_is_refused(db, relation):
     """Each nextval would raise an error."""
