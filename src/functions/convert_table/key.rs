@@ -7,7 +7,7 @@ use pgrx::datum::DatumWithOid;
 use pgrx::prelude::*;
 
 use crate::error::{Error, Undetailed, listed};
-use crate::functions::statements::{Texts, names, rows};
+use crate::functions::statements::{Texts, names, rows, run};
 use crate::postgres::encoding::to_utf8_lossy;
 use crate::postgres::extension::Extension;
 use crate::postgres::relation;
@@ -168,6 +168,20 @@ impl Key {
             is_identity: !identity.is_empty(),
             is_always: identity == b"a",
             purpose,
+        }
+    }
+
+    /// Locks the table and its parts alone until the end of the transaction, as a statement that names the table does. The caller reads
+    /// the key again: everything but the table may have changed.
+    pub fn lock(&self) {
+        run([b"LOCK TABLE ", &self.table[..], b" IN ACCESS EXCLUSIVE MODE"].concat());
+        // The statement may have waited while another table got the name.
+        if relation::quoted_name(self.oid).as_ref() != Some(&self.table) {
+            self.purpose
+                .refuse(&to_utf8_lossy(&self.table), NOT_READY)
+                .detail("The table was renamed meanwhile.")
+                .hint(format!("Call {} again.", self.purpose.function()))
+                .raise();
         }
     }
 
