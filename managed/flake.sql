@@ -17,7 +17,7 @@ BEGIN
     IF pg_catalog.current_schema() IS NULL THEN
         RAISE 'no schema of the search_path exists' USING ERRCODE = '3F000', HINT = 'SET search_path = public;';
     END IF;
-    IF current_user = 'flake' THEN
+    IF current_user OPERATOR(pg_catalog.=) 'flake' THEN
         RAISE 'role "flake" cannot own this edition' USING ERRCODE = '55000',
             DETAIL = 'It would create its own tables in the schema "flake", which is the first of its search_path.',
             HINT = 'Run this file as another role.';

@@ -6,6 +6,16 @@
 
 BEGIN;
 
+-- Bodies keep the functions that were found when they were created: none of a schema where others create functions. The owner of the
+-- schema "flake" can replace what they call there.
+SET LOCAL search_path = flake, pg_temp;
+DO $$
+BEGIN
+    IF current_user <> (SELECT pg_get_userbyid(nspowner) FROM pg_namespace WHERE nspname = 'flake') THEN
+        RAISE 'schema "flake" belongs to another role' USING ERRCODE = '42501', HINT = 'Run this file as the role that has run flake.sql.';
+    END IF;
+END $$;
+
 -- The schema holds a function with the name of PostgreSQL's and nothing else, so that it can stand in a search_path.
 CREATE SCHEMA flake_sequences;
 GRANT USAGE ON SCHEMA flake_sequences TO PUBLIC;
