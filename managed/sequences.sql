@@ -56,16 +56,23 @@ END $$;
 -- Whether the caller may use the sequence, or insert into the column that owns it, as for an identity.
 CREATE FUNCTION flake.may_use(sequence oid) RETURNS boolean STABLE SET search_path = pg_catalog, pg_temp LANGUAGE sql
     BEGIN ATOMIC
-        SELECT has_sequence_privilege(sequence, 'USAGE') OR EXISTS (
+        SELECT has_sequence_privilege(sequence, 'USAGE, UPDATE') OR EXISTS (
             SELECT FROM pg_depend d WHERE d.classid = 'pg_class'::regclass AND d.objid = sequence AND d.refclassid = 'pg_class'::regclass
                 AND d.refobjsubid > 0 AND d.deptype = 'a' AND has_column_privilege(d.refobjid, d.refobjsubid::smallint, 'INSERT'));
     END;
 
--- The caller may not set the sequences. Called by itself, it changes only what the session's own currval() and lastval() return.
+-- The caller may not set the sequences, and the function cannot tell which role calls it. So any role can change the last value of an
+-- adopted sequence, from which nothing follows: with the increment, PostgreSQL's nextval() raises an error above the range's end, -2^53,
+-- whichever value below 2^63 - 2^53 the sequence has.
 CREATE FUNCTION flake.remember(sequence oid, id bigint) RETURNS void VOLATILE SECURITY DEFINER
     SET search_path = pg_catalog, pg_temp LANGUAGE plpgsql AS $$
 BEGIN
     IF flake.adopted(sequence) IS NOT NULL THEN
+        IF id >= 9214364837600034816 THEN
+            RAISE 'ID % is too large for an adopted sequence', id USING ERRCODE = '2200H',
+                DETAIL = 'From 9214364837600034816 on, PostgreSQL''s nextval() would return small numbers after it.',
+                HINT = 'Release the sequence and adopt it with a layout whose epoch is later.';
+        END IF;
         PERFORM nextval('flake.last_value'), setval('flake.last_value', id), setval(sequence::regclass, id);
     END IF;
 END $$;
