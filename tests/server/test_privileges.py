@@ -32,12 +32,14 @@ SELECT flake_publish_watermark() IS NOT NULL                            yes yes 
 SELECT flake_decode(1)                                                yes yes yes yes yes yes
 SELECT sno_min(now()) < sno_max(now())                                yes yes yes yes yes yes
 SELECT count(*) FROM flake_layouts                                    yes yes yes yes yes yes
-SELECT count(*) FROM flake_layouts()                                  yes yes yes yes yes yes
+SELECT count(*) FROM flake_internal.flake_layouts()                   -   -   -   -   -   yes
 SELECT count(*) FROM flake_check()                                    yes yes yes yes yes yes
 SELECT last_value FROM flake_internal.flake_mark                      -   -   -   -   -   yes
 SELECT last_value FROM flake_internal.flake_mark_until                -   -   -   -   -   yes
 SELECT count(*) FROM flake_stat                                      -   -   yes -   -   yes
-SELECT count(*) FROM flake_stat()                                    -   -   yes -   -   yes
+SELECT count(*) FROM flake_keys                                       yes yes yes yes yes yes
+SELECT count(*) FROM flake_open_transactions                          yes yes yes yes yes yes
+SELECT count(*) FROM flake_internal.flake_stat()                      -   -   -   -   -   yes
 SELECT flake_create_layout('new', '{"like": "twitter"}')              -   -   -   yes yes yes
 SELECT flake_drop_layout('old')                                       -   -   -   yes yes yes
 COMMENT ON SERVER old IS 'ours'                                       -   -   -   yes yes yes
@@ -167,7 +169,7 @@ def test_the_error_messages_say_who_may_call(server):
             ("flake_drop_layout('old')", f"{owner} flake_drop_layout", 'role "keeper"'),
             ("flake_accept_clock()", "must be superuser to call flake_accept_clock", "all databases"),
             ("flake_start_above(1, 'si')", "must be superuser to call flake_start_above", "all databases"),
-            ("flake_stat()", "permission denied for flake_stat", "pg_monitor"),
+            ("FROM flake_stat", "permission denied for flake_stat", "pg_monitor"),
         ]:  # fmt: skip
             error = pytest.raises(psycopg.errors.InsufficientPrivilege, db.execute, f"SELECT {call}").value.diag
             assert error.message_primary == message

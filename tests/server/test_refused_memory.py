@@ -357,8 +357,8 @@ def test_many_layouts_and_keys_of_others(server):
                flake_create_key('k' || translate(n::text, '0123456789', 'abcdefghij'), 'twitter')
         FROM generate_series(1, 1000) n""")
     for statement, outcome in [
-        ("SELECT flake_layouts() WHERE refusing(true, {left})", "00000"),
-        ("SELECT flake_keys() WHERE refusing(true, {left})", "00000"),
+        ("SELECT flake_internal.flake_layouts() WHERE refusing(true, {left})", "00000"),
+        ("SELECT flake_internal.flake_keys() WHERE refusing(true, {left})", "00000"),
         ("SELECT flake_check() WHERE refusing(true, {left})", "00000"),
         ("SELECT flake_next('nobody') WHERE refusing(true, {left})", "22023"),
         ("SELECT flake_timestamp(1 << 40, 'l' || n) FROM generate_series(refusing(1, {left}), 1000) n", "00000"),
