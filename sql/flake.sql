@@ -296,10 +296,10 @@ CREATE FUNCTION flake_create_key(name text, layout text) RETURNS void
 COMMENT ON FUNCTION flake_create_key(text, text) IS
     'creates a key with a random secret for public IDs of a layout, which begin with the name of the key; for the owners of the extension and of the database';
 
-CREATE FUNCTION flake_import_key(name text, secret bytea, layout text, force boolean DEFAULT false) RETURNS void
+CREATE FUNCTION flake_import_key(name text, layout text, secret bytea, force boolean DEFAULT false) RETURNS void
     VOLATILE STRICT PARALLEL UNSAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_import_key';
-COMMENT ON FUNCTION flake_import_key(text, bytea, text, boolean) IS
+COMMENT ON FUNCTION flake_import_key(text, text, bytea, boolean) IS
     'creates a key with this secret of 16 bytes for public IDs of a layout, or gives a key the secret that it lacks; by force, replaces the secrets of a key; for the owners of the extension and of the database';
 
 CREATE FUNCTION flake_rotate_key(name text) RETURNS timestamptz
@@ -516,7 +516,7 @@ GRANT EXECUTE ON FUNCTION
     flake_internal.flake_layout_validator(text[], oid),
     flake_seal(bigint, text), flake_seal_uuid(bigint, text), flake_unseal(text, text), flake_unseal(uuid, text),
     flake_unseal_or_error(text, text), flake_unseal_or_error(uuid, text), flake_internal.flake_key_validator(text[], oid),
-    flake_create_key(text, text), flake_import_key(text, bytea, text, boolean), flake_rotate_key(text),
+    flake_create_key(text, text), flake_import_key(text, text, bytea, boolean), flake_rotate_key(text),
     flake_rotate_key(text, bigint, boolean), flake_drop_key(text), flake_internal.flake_keys(),
     flake_create_layout(text, jsonb), flake_drop_layout(text), flake_internal.flake_layouts(), flake_internal.flake_stat(),
     flake_check(), flake_accept_clock(), flake_accept_turn(), flake_internal.flake_record_mark(), flake_start_above(bigint, text, boolean), flake_watermark(), flake_publish_watermark(),

@@ -35,7 +35,7 @@ fn flake_create_key(name: &[u8], layout: &[u8]) {
 /// Stores a secret that was made elsewhere. If a key has its fingerprint and lacks the secret, the key gets it back. With `force`, it
 /// takes the place of all secrets of the key.
 #[pg_extern(sql = "")]
-fn flake_import_key(name: &[u8], secret: &[u8], layout: &[u8], force: bool) {
+fn flake_import_key(name: &[u8], layout: &[u8], secret: &[u8], force: bool) {
     let owner = writer("flake_import_key", c"flake_import_key()");
     let Ok(secret) = Secret::try_from(secret) else {
         let message = format!("secret of a key must have 16 bytes, not {}", secret.len());

@@ -20,9 +20,9 @@ OF_MANAGED = """n.nspname = 'public' AND NOT EXISTS (SELECT FROM pg_depend d WHE
 
 # Objects that the calls need. The layouts `third` and keys with known secrets are in both editions.
 KEYS = """
-    SELECT flake_import_key('usr', decode(md5('usr'), 'hex'), 'twitter'),
-           flake_import_key('ord', decode(md5('ord'), 'hex'), 'si'),
-           flake_import_key('old', decode(md5('old'), 'hex'), 'twitter')"""
+    SELECT flake_import_key('usr', 'twitter', decode(md5('usr'), 'hex')),
+           flake_import_key('ord', 'si', decode(md5('ord'), 'hex')),
+           flake_import_key('old', 'twitter', decode(md5('old'), 'hex'))"""
 OBJECTS = """
     SELECT flake_create_layout('mine', '{"like": "tsid", "text": "base62"}');
     SELECT flake_create_layout(n, '{"like": "twitter"}') FROM unnest('{unused1,unused2,unused3}'::text[]) n;
@@ -160,9 +160,9 @@ ROWS = {
     "flake_drop_layout(text)": writes(*quoted("unused1", "unused2", "unused3"), state=LAYOUTS),
     "flake_create_key(text,text)": writes(*quoted("newa twitter", "newb si", "newc mine"), state=SECRETS),
     # The last row replaces both secrets of a key.
-    "flake_import_key(text,bytea,text,boolean)": writes(
-        ("'newa'", BYTES % 1, "'si'", "false"), ("'imported'", BYTES % 2, "'mine'", "true"),
-        ("'old'", BYTES % 3, "'twitter'", "true"), state=SECRETS),
+    "flake_import_key(text,text,bytea,boolean)": writes(
+        ("'newa'", "'si'", BYTES % 1, "false"), ("'imported'", "'mine'", BYTES % 2, "true"),
+        ("'old'", "'twitter'", BYTES % 3, "true"), state=SECRETS),
     "flake_rotate_key(text)": writes(*quoted("usr", "ord", "old"), state=SECRETS.replace("ids,", ""), shape=IS_TIME),
     "flake_rotate_key(text,bigint,boolean)": writes(
         *[(f"'{key}'", at, "true") for key, at in (("usr", "5000"), ("ord", "6000"), ("old", "7000"))],
@@ -207,7 +207,7 @@ MANAGED = {
     name: dataclasses.replace(ROWS[name], **changed) for names, changed in (
         (["flake_next(text)", "flake_batch(text,integer)", "flake_start_above(bigint,text,boolean)"], {"refused": READ_ONLY}),
         (["flake_check()"], {}),
-        (["flake_create_key(text,text)", "flake_import_key(text,bytea,text,boolean)", "flake_drop_key(text)"],
+        (["flake_create_key(text,text)", "flake_import_key(text,text,bytea,boolean)", "flake_drop_key(text)"],
          {"state": MANAGED_SECRETS, "holds": ""}),
     ) for name in names
 } | {"flake_set_node(integer,integer)": "replaces flake_next; tests/server/test_managed_making.py has it"}

@@ -47,7 +47,7 @@ CALLS = [
     ("flake_unseal(gen_random_uuid(), {text})", "42704", 1),
     ("flake_unseal_or_error(gen_random_uuid(), {text})", "42704 22P02", 1),
     ("flake_create_key({text}, {layout})", f"{NAME} 42710", 0.5),
-    ("flake_import_key({text}, {bytea}, {layout}, {boolean})", f"{NAME} 42710", 2),
+    ("flake_import_key({text}, {layout}, {bytea}, {boolean})", f"{NAME} 42710", 2),
     ("flake_rotate_key({text})", f"42704 {NAME} {TIME} {LONG}", 1),
     ("flake_rotate_key({text}, {bigint}, {boolean})", f"42704 {NAME} {TIME} {LONG}", 1),
     ("flake_drop_key({text})", "42704", 1),

@@ -106,7 +106,7 @@ PLAIN = [
     ("key of any length", "flake_seal_uuid(1, repeat('x', 100000))", "42704", 'key "xxx', "", "flake_create_key"),
     ("name in capitals for a key", "flake_create_key('Usr', 'twitter')", "22023", 'invalid name for a key: "Usr"',
      "letters a to z", "short name"),
-    ("secret of the wrong length", "flake_import_key('usr', '\\x00', 'twitter')", "22023",
+    ("secret of the wrong length", "flake_import_key('usr', 'twitter', '\\x00')", "22023",
      "secret of a key must have 16 bytes, not 1", "AES-128",
      "flake_create_key"),
     ("key like no other to rotate", "flake_rotate_key('nobody', 1, true)", "42704", 'key "nobody" does not exist', "",

@@ -46,7 +46,7 @@ COMMENT ON SERVER old IS 'ours'                                       -   -   - 
 CREATE SERVER x FOREIGN DATA WRAPPER flake_layout OPTIONS (definition '{"like": "si"}')  - - - yes yes yes
 SELECT flake_internal.flake_layout_validator(ARRAY['definition={"like": "si"}'], 'pg_foreign_server'::regclass) - - - - - yes
 SELECT flake_create_key('new', 'twitter')                                        -   -   -   yes yes yes
-SELECT flake_import_key('new', '\\x00112233445566778899aabbccddeeff', 'twitter')  - - - yes yes yes
+SELECT flake_import_key('new', 'twitter', '\\x00112233445566778899aabbccddeeff')  - - - yes yes yes
 CREATE SERVER x FOREIGN DATA WRAPPER flake_key OPTIONS (layout 'a', key1 'aes128-uuid8 -9223372036854775808 0') - - - yes yes yes
 SELECT flake_internal.flake_key_validator('{key1=00112233445566778899aabbccddeeff}', 'pg_user_mapping'::regclass) - - - - - yes
 SELECT flake_accept_clock()                                           -   -   -   -   -   yes

@@ -207,7 +207,7 @@ AT_ONCE = [
     ("flake_create_layout('new', refusing(jsonb_build_object('like', repeat('x', 20000000)), {left}))", "54000"),
     ("sno_decode(refusing(repeat('2', 20000000), {left}))", "22P02"),
     ("sno_encode(refusing(decode(repeat('00', 20000000), 'hex'), {left}))", "22023"),
-    ("flake_import_key('new', decode(repeat('00', 20000000), 'hex'), refusing('twitter'::text, {left}))", "22023"),
+    ("flake_import_key('new', refusing('twitter'::text, {left}), decode(repeat('00', 20000000), 'hex'))", "22023"),
     ("sno_in(refusing(textout({text}), {left}))", "22P02"),
     ("flake_timestamp(1, refusing({text}, {left}))", "22023"),
     ("flake_next(refusing({text}, {left}))", "22023"), ("flake_next({text}, refusing(1, {left}))", "22023"),
