@@ -321,7 +321,7 @@ COMMENT ON FUNCTION flake_drop_key(text) IS
     'drops a key that no object names; functions can then no longer read its public IDs; for the owners of the extension and of the database';
 
 CREATE FUNCTION flake_internal.flake_keys(
-    OUT name text, OUT layout text, OUT secret integer, OUT from_id bigint, OUT from_time timestamptz, OUT fingerprint text,
+    OUT name text, OUT layout text, OUT version integer, OUT from_id bigint, OUT from_time timestamptz, OUT fingerprint text,
     OUT stored boolean
 ) RETURNS SETOF record
     STABLE STRICT PARALLEL RESTRICTED ROWS 10
@@ -329,15 +329,15 @@ CREATE FUNCTION flake_internal.flake_keys(
 COMMENT ON FUNCTION flake_internal.flake_keys() IS 'the rows of the view flake_keys, with the first ID of each range and its time';
 
 CREATE VIEW flake_keys AS
-    SELECT name, layout, secret,
-           pg_catalog.int8range(from_id, pg_catalog.lead(from_id) OVER (PARTITION BY name ORDER BY secret)) AS ids,
-           pg_catalog.tstzrange(from_time, pg_catalog.lead(from_time) OVER (PARTITION BY name ORDER BY secret)) AS times,
+    SELECT name, layout, version,
+           pg_catalog.int8range(from_id, pg_catalog.lead(from_id) OVER (PARTITION BY name ORDER BY version)) AS ids,
+           pg_catalog.tstzrange(from_time, pg_catalog.lead(from_time) OVER (PARTITION BY name ORDER BY version)) AS times,
            fingerprint, stored
     FROM flake_internal.flake_keys();
 COMMENT ON VIEW flake_keys IS 'the keys of public IDs, and which IDs each of their secrets seals';
 COMMENT ON COLUMN flake_keys.name IS 'name of the key, as functions take it';
 COMMENT ON COLUMN flake_keys.layout IS 'the layout of the IDs that it seals';
-COMMENT ON COLUMN flake_keys.secret IS 'number of the secret: 1, and one more for each rotation';
+COMMENT ON COLUMN flake_keys.version IS 'number of the secret: 1, and one more for each rotation';
 COMMENT ON COLUMN flake_keys.ids IS 'the IDs that this secret seals';
 COMMENT ON COLUMN flake_keys.times IS 'the times of these IDs, by the layout';
 COMMENT ON COLUMN flake_keys.fingerprint IS 'fingerprint of the secret, by which you can compare secrets';

@@ -106,7 +106,7 @@ LATELY = "{r} BETWEEN flake_min(now() - interval '1 h', {0}) AND flake_max(now()
 IS_NEW = "{r} BETWEEN sno_min(now() - interval '1 h') AND sno_max(now() + interval '1 h')"
 IS_TIME = "{r} > '2026-01-01Z'"
 SECRETS = """
-    SELECT k.name, k.layout, secret, ids, CASE WHEN k.name NOT LIKE 'new%' AND secret = 1 THEN fingerprint END,
+    SELECT k.name, k.layout, version, ids, CASE WHEN k.name NOT LIKE 'new%' AND version = 1 THEN fingerprint END,
            cardinality(umoptions)
     FROM flake_keys k JOIN pg_user_mappings ON srvname = k.name ORDER BY 1, 3"""
 # The catalog stores only secrets that the view shows.
@@ -155,7 +155,7 @@ ROWS = {
     "flake_publish_watermark()": Row(shape=IS_TIME),
     "flake_check()": Row(shape="ROW(({r}).name, ({r}).ok)::text"),
     "flake_internal.flake_stat()": Row(shape="({r}).node_count", who="monitor"),
-    "flake_internal.flake_keys()": Row(shape="ROW(({r}).name, ({r}).layout, ({r}).secret, ({r}).from_id, ({r}).from_time)"),
+    "flake_internal.flake_keys()": Row(shape="ROW(({r}).name, ({r}).layout, ({r}).version, ({r}).from_id, ({r}).from_time)"),
     "flake_create_layout(text,jsonb)": writes(*[(f"'new{n}'", LIKE) for n in "123"], state=LAYOUTS),
     "flake_drop_layout(text)": writes(*quoted("unused1", "unused2", "unused3"), state=LAYOUTS),
     "flake_create_key(text,text)": writes(*quoted("newa twitter", "newb si", "newc mine"), state=SECRETS),

@@ -296,7 +296,7 @@ def test_an_id_keeps_its_public_name_during_a_rotation_under_load(server, many):
                count(*) FILTER (WHERE flake_unseal(sealed, 'load') = id)
         FROM loaded""")[0]
     starts = server.value("""SELECT count(DISTINCT width_bucket(id, bounds)) FROM loaded, (
-        SELECT array_agg(lower(ids) ORDER BY secret) FILTER (WHERE secret > 1) AS bounds
+        SELECT array_agg(lower(ids) ORDER BY version) FILTER (WHERE version > 1) AS bounds
         FROM flake_keys WHERE name = 'load') b""")
     assert starts == 3, "rows were written with each secret"
     assert (of_one_name, opened) == (count, count)

@@ -86,7 +86,7 @@ def test_the_page_s_statements_bring_a_rotation_to_another_server(server):
         there.execute(statements)
         assert [id for id, in there.execute(opened, (texts,))] == list(range(1, 11))
         assert there.execute(SEALED).fetchall() == here.execute(SEALED).fetchall()
-        alike = "SELECT secret, ids::text, fingerprint FROM flake_keys ORDER BY 1"
+        alike = "SELECT version, ids::text, fingerprint FROM flake_keys ORDER BY 1"
         assert there.execute(alike).fetchall() == here.execute(alike).fetchall()
         assert there.execute("SELECT ok FROM flake_check() WHERE name = 'keys'").fetchone() == (True,)
 

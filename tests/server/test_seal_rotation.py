@@ -58,7 +58,7 @@ def test_a_rotation_takes_its_bound_from_the_clock(db):
         assert timedelta(seconds=60) <= at - before <= timedelta(seconds=70) + tick, layout
         query = "SELECT count(*) FROM sealed WHERE flake_unseal(flake_seal, %s) = id"
         assert db.execute(query, [key]).fetchone() == (20,), layout
-        query = "SELECT secret, ids, times, stored FROM flake_keys WHERE name = %s ORDER BY secret"
+        query = "SELECT version, ids, times, stored FROM flake_keys WHERE name = %s ORDER BY version"
         ranges = db.execute(query, [key]).fetchall()
         assert [(row[0], row[3]) for row in ranges] == [(1, True), (2, True)]
         (_, old, before, _), (_, new, after, _) = ranges
@@ -182,7 +182,7 @@ def test_the_true_secret_takes_the_place_of_another_one(db):
     pytest.raises(psycopg.errors.DuplicateObject, db.execute, "SELECT flake_import_key('usr', 'twitter', %b)", [true])
     db.execute("ROLLBACK TO before")
     db.execute("SELECT flake_import_key('usr', 'twitter', %b, force => true)", [true])
-    assert db.execute("SELECT layout, secret, stored FROM flake_keys").fetchall() == [("twitter", 1, True)]
+    assert db.execute("SELECT layout, version, stored FROM flake_keys").fetchall() == [("twitter", 1, True)]
     assert db.execute("SELECT cardinality(umoptions) FROM pg_user_mapping").fetchall() == [(1,)]
     db.execute("SET ROLE sealing")
     assert db.execute("SELECT flake_unseal(%s, 'usr')", [link]).fetchone() == (42,)
