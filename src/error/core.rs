@@ -58,6 +58,7 @@ impl From<CoreError> for Error {
             NoTag { .. } => Self::invalid(message)
                 .detail("None of its fields has the role \"tag\".")
                 .hint("Call flake_next without a tag, or use flake_create_layout to create a layout that has a tag field."),
+            TagOutOfRange { max, .. } => Self::invalid(message).detail(format!("The valid range is 0 to {max}.")).hint(SEE_FIELDS),
             NodeOutOfRange { id, count } => Self::invalid(message)
                 .detail(format!("flake.node_id is {id}, but flake.node_count is {count}; the valid range is 0 to {}.", count - 1))
                 .hint("Correct flake.node_id and flake.node_count in the server's configuration, and reload it. A setting of its command line \

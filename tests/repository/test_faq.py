@@ -22,7 +22,7 @@ SELF_EXPLAINING = {
         "count must not be negative", "number of rows must be positive",
         'argument "…" must not be null',
         "fields must be a JSON object", 'invalid value for field "…" of layout "…": …', 'layout "…" has no field "…"',
-        'layout "…" has no tag field', '… … is out of range for layout "…"',
+        'layout "…" has no tag field', 'tag … is out of range for layout "…"', '… … is out of range for layout "…"',
         "… … is out of range for a sno", 'timestamp … does not match the given time in layout "…"',
         "a sno must have 10 bytes, not …", "uuid does not contain a sno",
         'a layout must have the option "definition" and no other', "layouts and keys have no foreign tables",
