@@ -152,7 +152,7 @@ ROWS = {
         (("flake_max(flake_watermark() + interval '1 s')", "'twitter'"),) * 3, LATELY.replace("{0}", "{1}")),
     "sno_cover(sno)": Row((("sno_max(flake_watermark() + interval '1 s')",),) * 3, IS_NEW),
     "flake_watermark()": Row(shape=IS_TIME),
-    "flake_publish_watermark()": Row(shape=IS_TIME),
+    "flake_publish_watermark()": Row(shape=IS_TIME, refused=READ_ONLY),
     "flake_check()": Row(shape="ROW(({r}).name, ({r}).ok)::text"),
     "flake_internal.flake_stat()": Row(shape="({r}).node_count", who="monitor"),
     "flake_internal.flake_keys()": Row(shape="ROW(({r}).name, ({r}).layout, ({r}).version, ({r}).from_id, ({r}).from_time)"),
