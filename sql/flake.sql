@@ -79,7 +79,7 @@ COMMENT ON FUNCTION flake_batch(text, integer) IS
 -- Existing tables --------------------------------------------------------------------------------------------------------
 
 CREATE FUNCTION flake_convert(
-    relation regclass, layout text DEFAULT 'twitter', force boolean DEFAULT false, OUT first_id bigint, OUT undo text) RETURNS record
+    relation regclass, layout text, force boolean DEFAULT false, OUT first_id bigint, OUT undo text) RETURNS record
     VOLATILE PARALLEL UNSAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_convert';
 COMMENT ON FUNCTION flake_convert(regclass, text, boolean) IS

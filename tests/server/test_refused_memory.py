@@ -329,9 +329,9 @@ def test_a_long_error_is_cut_off_before_it_is_copied(server, statement, make):
     ("CREATE TABLE long (id bigint PRIMARY KEY DEFAULT CASE %L WHEN '' THEN 1 ELSE flake_next('twitter') END)",
      "SELECT flake_take(NULL::long, 'positions', 'mailer', 1) WHERE refusing(true, {left})", "42704"),
     ("CREATE TABLE long (id bigint PRIMARY KEY CHECK (id::text <> %L))",
-     "SELECT flake_convert('long') WHERE refusing(true, {left})", "54000"),
+     "SELECT flake_convert('long', 'twitter') WHERE refusing(true, {left})", "54000"),
     ("CREATE TABLE long (id bigint PRIMARY KEY DEFAULT length(%L))",
-     "SELECT flake_convert('long') WHERE refusing(true, {left})", "54000"),
+     "SELECT flake_convert('long', 'twitter') WHERE refusing(true, {left})", "54000"),
     # A number whose text is long.
     ("CREATE TABLE long AS SELECT jsonb_agg(('1e100000')::numeric) AS numbers, %L FROM generate_series(1, 40) n",
      "SELECT flake_make(now(), refusing(numbers, {left})) FROM long", "54000"),
