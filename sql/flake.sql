@@ -48,7 +48,7 @@ CREATE FUNCTION flake_next(layout text) RETURNS bigint
     VOLATILE STRICT PARALLEL RESTRICTED SUPPORT flake_internal.flake_next_support
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_next';
 COMMENT ON FUNCTION flake_next(text) IS
-    'returns a new unique ID of this layout; flake_layouts.increasing says whether the IDs of a session increase';
+    'returns a new unique ID of this layout; flake_layouts.increasing says whether those of a statement increase';
 
 CREATE FUNCTION flake_next(layout text, tag integer) RETURNS bigint
     VOLATILE STRICT PARALLEL RESTRICTED SUPPORT flake_internal.flake_next_support
@@ -477,7 +477,7 @@ CREATE FUNCTION flake_cover(id bigint, layout text DEFAULT 'twitter') RETURNS bi
     VOLATILE STRICT PARALLEL RESTRICTED
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_cover';
 COMMENT ON FUNCTION flake_cover(bigint, text) IS
-    'returns an ID that another transaction has made, and makes watermarks wait for this transaction; raises an error if a watermark may have passed the ID; an ID of twitter, if no layout is given';
+    'returns an ID that another transaction has made, and makes watermarks wait for this transaction; raises an error if a watermark of any database of this server may have passed the ID; an ID of twitter, if no layout is given';
 
 CREATE FUNCTION flake_take(row_type anyelement, positions regclass, consumer text, max_rows integer) RETURNS SETOF anyelement
     VOLATILE PARALLEL UNSAFE ROWS 100

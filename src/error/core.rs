@@ -43,9 +43,13 @@ impl From<CoreError> for Error {
             OtherTick { tick, .. } => Self::invalid(message)
                 .detail(format!("The tick of the given time is {tick}."))
                 .hint("Omit the timestamp from the fields, or give the time that it stands for."),
-            InstantOutOfRange { at, first, end, .. } => Self::of(ERRCODE_DATETIME_FIELD_OVERFLOW, message)
-                .detail(format!("{} is not between {} and {}.", to_text(at), to_text(first), to_text(end - 1)))
-                .hint("The view flake_layouts shows the epoch and the last tick of every layout."),
+            InstantOutOfRange { layout, at, first, end } => {
+                let error = Self::of(ERRCODE_DATETIME_FIELD_OVERFLOW, message)
+                    .detail(format!("{} is not between {} and {}.", to_text(at), to_text(first), to_text(end - 1)));
+                let hint = "The view flake_layouts shows the epoch and the last tick of every layout.";
+                // The view has no row for snos.
+                if layout == "sno" { error } else { error.hint(hint) }
+            }
             NotTimeOrdered { .. } => Self::invalid(message)
                 .detail("The order of its bits is not the order of time, so the IDs of a span of time are not a range.")
                 .hint("Use flake_timestamp(id, layout) instead, which can be indexed."),

@@ -47,6 +47,12 @@ pub fn exists(schema: pg_sys::Oid, name: &CStr) -> bool {
     unsafe { pg_sys::get_relname_relid(name.as_ptr(), schema) != pg_sys::Oid::INVALID }
 }
 
+/// Returns whether there is a relation of this OID.
+pub fn is_known(relation: pg_sys::Oid) -> bool {
+    // SAFETY: it looks the relation up in the catalog.
+    unsafe { pg_sys::get_rel_relkind(relation) != 0 }
+}
+
 /// Returns whether it is a table whose rows are stored on this server, in itself or in its partitions.
 pub fn is_table(relation: pg_sys::Oid) -> bool {
     // SAFETY: it looks the relation up in the catalog.
