@@ -176,6 +176,14 @@ def test_the_error_messages_say_who_may_call(server):
             assert detail in error.message_detail
 
 
+def test_a_role_that_creates_a_server_is_told_what_it_may_not_create(server):
+    with server.connect(dbname="kept", user="stranger") as db:
+        for kind, option in (("layout", """definition '{"like": "si"}'"""), ("key", "layout 'si'")):
+            create = f"CREATE SERVER x FOREIGN DATA WRAPPER flake_{kind} OPTIONS ({option})"
+            error = pytest.raises(psycopg.errors.InsufficientPrivilege, db.execute, create).value.diag
+            assert error.message_primary == f"must be owner of extension flake or of the database to create a {kind}"
+
+
 def test_definer_functions_lend_the_owners_right(server):
     with server.connect(dbname="kept", user="keeper") as db:
         db.execute("""CREATE SCHEMA own CREATE TABLE nothing(); GRANT USAGE ON SCHEMA own TO stranger;

@@ -81,6 +81,11 @@ SELECT flake_drop_key('usr');
 ROLLBACK;
 DROP USER MAPPING FOR CURRENT_USER SERVER usr;
 
+-- Layouts and keys share their names. No call replaces a layout by a key.
+SELECT flake_create_layout('taken', '{"like": "si"}');
+SELECT flake_create_key('taken', 'twitter');
+SELECT flake_drop_layout('taken');
+
 -- A secret that is missing or another one is noticed, and can be put back.
 ALTER USER MAPPING FOR PUBLIC SERVER vectorsxx OPTIONS (SET key1 '00112233445566778899aabbccddeeff');
 SELECT flake_seal(1, 'vectorsxx');
