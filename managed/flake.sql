@@ -17,7 +17,7 @@ BEGIN
     IF pg_catalog.current_schema() IS NULL THEN
         RAISE 'no schema of the search_path exists' USING ERRCODE = '3F000', HINT = 'SET search_path = public;';
     END IF;
-    IF current_user = 'flake' THEN
+    IF current_user OPERATOR(pg_catalog.=) 'flake' THEN
         RAISE 'role "flake" cannot own this edition' USING ERRCODE = '55000',
             DETAIL = 'It would create its own tables in the schema "flake", which is the first of its search_path.',
             HINT = 'Run this file as another role.';
@@ -1035,7 +1035,7 @@ END $$;
 CREATE FUNCTION flake.secret() RETURNS bytea VOLATILE LANGUAGE sql
     RETURN substr(sha256(uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid())), 1, 16);
 
-CREATE FUNCTION flake_import_key(name text, secret bytea, layout text, force boolean DEFAULT false) RETURNS void
+CREATE FUNCTION flake_import_key(name text, layout text, secret bytea, force boolean DEFAULT false) RETURNS void
     VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp LANGUAGE plpgsql AS $$
 DECLARE
     place text := (SELECT extnamespace::regnamespace FROM pg_extension WHERE extname = 'pgcrypto');
@@ -1066,12 +1066,12 @@ BEGIN
     THEN
         RAISE 'extension "pgcrypto" is being replaced' USING ERRCODE = '55000', HINT = 'Try again.';
     END IF;
-    IF EXISTS (SELECT FROM flake.key k WHERE k.secret = $2 AND k.name <> $1) THEN
-        RAISE 'secret belongs to key "%" already', (SELECT k.name FROM flake.key k WHERE k.secret = $2 LIMIT 1) USING ERRCODE = '42710',
+    IF EXISTS (SELECT FROM flake.key k WHERE k.secret = $3 AND k.name <> $1) THEN
+        RAISE 'secret belongs to key "%" already', (SELECT k.name FROM flake.key k WHERE k.secret = $3 LIMIT 1) USING ERRCODE = '42710',
             DETAIL = 'With another name, its public IDs would have two spellings.',
             HINT = 'Use that key, or create one with a secret of its own with flake_create_key.';
     END IF;
-    INSERT INTO flake.key AS k VALUES ($1, $2, l.name) ON CONFLICT ON CONSTRAINT key_pkey
+    INSERT INTO flake.key AS k VALUES ($1, $3, l.name) ON CONFLICT ON CONSTRAINT key_pkey
         DO UPDATE SET secret = excluded.secret, layout = excluded.layout WHERE $4;
     IF NOT FOUND THEN
         RAISE 'key "%" already exists', name USING ERRCODE = '42710', DETAIL = 'Keys are rows of the table flake.key.',
@@ -1081,7 +1081,7 @@ END $$;
 
 -- The secret is no argument of a statement that a log could show.
 CREATE FUNCTION flake_create_key(name text, layout text) RETURNS void VOLATILE STRICT PARALLEL UNSAFE LANGUAGE sql
-    BEGIN ATOMIC SELECT flake_import_key(name, flake.secret(), layout); END;
+    BEGIN ATOMIC SELECT flake_import_key(name, layout, flake.secret()); END;
 
 CREATE FUNCTION flake_drop_key(name text) RETURNS void
     VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp LANGUAGE plpgsql AS $$

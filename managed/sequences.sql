@@ -6,6 +6,16 @@
 
 BEGIN;
 
+-- Bodies keep the functions that were found when they were created: none of a schema where others create functions. The owner of the
+-- schema "flake" can replace what they call there.
+SET LOCAL search_path = flake, pg_temp;
+DO $$
+BEGIN
+    IF current_user <> (SELECT pg_get_userbyid(nspowner) FROM pg_namespace WHERE nspname = 'flake') THEN
+        RAISE 'schema "flake" belongs to another role' USING ERRCODE = '42501', HINT = 'Run this file as the role that has run flake.sql.';
+    END IF;
+END $$;
+
 -- The schema holds a function with the name of PostgreSQL's and nothing else, so that it can stand in a search_path.
 CREATE SCHEMA flake_sequences;
 GRANT USAGE ON SCHEMA flake_sequences TO PUBLIC;
@@ -46,20 +56,27 @@ END $$;
 -- Whether the caller may use the sequence, or insert into the column that owns it, as for an identity.
 CREATE FUNCTION flake.may_use(sequence oid) RETURNS boolean STABLE SET search_path = pg_catalog, pg_temp LANGUAGE sql
     BEGIN ATOMIC
-        SELECT has_sequence_privilege(sequence, 'USAGE') OR EXISTS (
+        SELECT has_sequence_privilege(sequence, 'USAGE, UPDATE') OR EXISTS (
             SELECT FROM pg_depend d WHERE d.classid = 'pg_class'::regclass AND d.objid = sequence AND d.refclassid = 'pg_class'::regclass
                 AND d.refobjsubid > 0 AND d.deptype = 'a' AND has_column_privilege(d.refobjid, d.refobjsubid::smallint, 'INSERT'));
     END;
 
--- The caller may not set the sequences. Called by itself, it changes only what the session's own currval() and lastval() return.
--- Returns false, and sets nothing, if the sequence counts.
+-- The caller may not set the sequences, and the function cannot tell which role calls it. So any role can change the last value of an
+-- adopted sequence, from which nothing follows: with the increment, PostgreSQL's nextval() raises an error above the range's end, -2^53,
+-- whichever value below 2^63 - 2^53 the sequence has. Returns false, and sets nothing, if the sequence is not adopted.
 CREATE FUNCTION flake.remember(sequence oid, id bigint) RETURNS boolean VOLATILE SECURITY DEFINER
     SET search_path = pg_catalog, pg_temp LANGUAGE plpgsql AS $$
 BEGIN
     -- This locks the sequence as nextval() does, and waits for a session that releases it.
     PERFORM pg_sequence_last_value(sequence);
-    IF flake.adopted(sequence) IS NULL THEN
+    -- The parameters are those of now. The snapshot may be from before a release.
+    IF flake.adopted(sequence) IS NULL OR (SELECT start_value FROM pg_sequence_parameters(sequence)) > -4503599627370496 THEN
         RETURN false;
+    END IF;
+    IF id >= 9214364837600034816 THEN
+        RAISE 'ID % is too large for an adopted sequence', id USING ERRCODE = '2200H',
+            DETAIL = 'From 9214364837600034816 on, PostgreSQL''s nextval() would return small numbers after it.',
+            HINT = 'Release the sequence and adopt it with a layout whose epoch is later.';
     END IF;
     PERFORM nextval('flake.last_value'), setval('flake.last_value', id), setval(sequence::regclass, id);
     RETURN true;

@@ -48,7 +48,7 @@ CREATE FUNCTION flake_next(layout text) RETURNS bigint
     VOLATILE STRICT PARALLEL RESTRICTED SUPPORT flake_internal.flake_next_support
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_next';
 COMMENT ON FUNCTION flake_next(text) IS
-    'returns a new unique ID of this layout; flake_layouts.increasing says whether the IDs of a session increase';
+    'returns a new unique ID of this layout; flake_layouts.increasing says whether those of a statement increase';
 
 CREATE FUNCTION flake_next(layout text, tag integer) RETURNS bigint
     VOLATILE STRICT PARALLEL RESTRICTED SUPPORT flake_internal.flake_next_support
@@ -79,7 +79,7 @@ COMMENT ON FUNCTION flake_batch(text, integer) IS
 -- Existing tables --------------------------------------------------------------------------------------------------------
 
 CREATE FUNCTION flake_convert(
-    relation regclass, layout text DEFAULT 'twitter', force boolean DEFAULT false, OUT first_id bigint, OUT undo text) RETURNS record
+    relation regclass, layout text, force boolean DEFAULT false, OUT first_id bigint, OUT undo text) RETURNS record
     VOLATILE PARALLEL UNSAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_convert';
 COMMENT ON FUNCTION flake_convert(regclass, text, boolean) IS
@@ -296,10 +296,10 @@ CREATE FUNCTION flake_create_key(name text, layout text) RETURNS void
 COMMENT ON FUNCTION flake_create_key(text, text) IS
     'creates a key with a random secret for public IDs of a layout, which begin with the name of the key; for the owners of the extension and of the database';
 
-CREATE FUNCTION flake_import_key(name text, secret bytea, layout text, force boolean DEFAULT false) RETURNS void
+CREATE FUNCTION flake_import_key(name text, layout text, secret bytea, force boolean DEFAULT false) RETURNS void
     VOLATILE STRICT PARALLEL UNSAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_import_key';
-COMMENT ON FUNCTION flake_import_key(text, bytea, text, boolean) IS
+COMMENT ON FUNCTION flake_import_key(text, text, bytea, boolean) IS
     'creates a key with this secret of 16 bytes for public IDs of a layout, or gives a key the secret that it lacks; by force, replaces the secrets of a key; for the owners of the extension and of the database';
 
 CREATE FUNCTION flake_rotate_key(name text) RETURNS timestamptz
@@ -320,24 +320,24 @@ CREATE FUNCTION flake_drop_key(name text) RETURNS void
 COMMENT ON FUNCTION flake_drop_key(text) IS
     'drops a key that no object names; functions can then no longer read its public IDs; for the owners of the extension and of the database';
 
-CREATE FUNCTION flake_keys(
-    OUT name text, OUT layout text, OUT secret integer, OUT from_id bigint, OUT from_time timestamptz, OUT fingerprint text,
+CREATE FUNCTION flake_internal.flake_keys(
+    OUT name text, OUT layout text, OUT version integer, OUT from_id bigint, OUT from_time timestamptz, OUT fingerprint text,
     OUT stored boolean
 ) RETURNS SETOF record
     STABLE STRICT PARALLEL RESTRICTED ROWS 10
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_keys';
-COMMENT ON FUNCTION flake_keys() IS 'the rows of the view flake_keys, with the first ID of each range and its time';
+COMMENT ON FUNCTION flake_internal.flake_keys() IS 'the rows of the view flake_keys, with the first ID of each range and its time';
 
 CREATE VIEW flake_keys AS
-    SELECT name, layout, secret,
-           pg_catalog.int8range(from_id, pg_catalog.lead(from_id) OVER (PARTITION BY name ORDER BY secret)) AS ids,
-           pg_catalog.tstzrange(from_time, pg_catalog.lead(from_time) OVER (PARTITION BY name ORDER BY secret)) AS times,
+    SELECT name, layout, version,
+           pg_catalog.int8range(from_id, pg_catalog.lead(from_id) OVER (PARTITION BY name ORDER BY version)) AS ids,
+           pg_catalog.tstzrange(from_time, pg_catalog.lead(from_time) OVER (PARTITION BY name ORDER BY version)) AS times,
            fingerprint, stored
-    FROM flake_keys();
+    FROM flake_internal.flake_keys();
 COMMENT ON VIEW flake_keys IS 'the keys of public IDs, and which IDs each of their secrets seals';
 COMMENT ON COLUMN flake_keys.name IS 'name of the key, as functions take it';
 COMMENT ON COLUMN flake_keys.layout IS 'the layout of the IDs that it seals';
-COMMENT ON COLUMN flake_keys.secret IS 'number of the secret: 1, and one more for each rotation';
+COMMENT ON COLUMN flake_keys.version IS 'number of the secret: 1, and one more for each rotation';
 COMMENT ON COLUMN flake_keys.ids IS 'the IDs that this secret seals';
 COMMENT ON COLUMN flake_keys.times IS 'the times of these IDs, by the layout';
 COMMENT ON COLUMN flake_keys.fingerprint IS 'fingerprint of the secret, by which you can compare secrets';
@@ -345,19 +345,19 @@ COMMENT ON COLUMN flake_keys.stored IS 'whether the secret is stored; a dump by 
 
 -- Views ------------------------------------------------------------------------------------------------------------------
 
-CREATE FUNCTION flake_layouts(
+CREATE FUNCTION flake_internal.flake_layouts(
     OUT name text, OUT epoch timestamptz, OUT tick interval, OUT bits integer, OUT fields jsonb,
     OUT ids_per_tick numeric, OUT ends_at timestamptz, OUT sortable_until timestamptz, OUT increasing boolean,
     OUT text_form text, OUT generates boolean, OUT source text, OUT ids_per_second numeric
 ) RETURNS SETOF record
     STABLE STRICT PARALLEL SAFE ROWS 24
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_layouts';
-COMMENT ON FUNCTION flake_layouts() IS 'the rows of the view flake_layouts';
+COMMENT ON FUNCTION flake_internal.flake_layouts() IS 'the rows of the view flake_layouts';
 
 CREATE VIEW flake_layouts AS
     SELECT name, epoch, tick, bits, fields, ids_per_tick, ends_at, sortable_until, increasing, text_form,
            generates, source, ids_per_second
-    FROM flake_layouts();
+    FROM flake_internal.flake_layouts();
 COMMENT ON VIEW flake_layouts IS 'the layouts by which IDs can be made and read';
 COMMENT ON COLUMN flake_layouts.name IS 'name of the layout, as functions take it';
 COMMENT ON COLUMN flake_layouts.epoch IS 'start of tick 0';
@@ -379,19 +379,19 @@ COMMENT ON COLUMN flake_layouts.ids_per_second IS
 
 -- The whole server -------------------------------------------------------------------------------------------------------
 
-CREATE FUNCTION flake_stat(
+CREATE FUNCTION flake_internal.flake_stat(
     OUT ledger text, OUT node_id integer, OUT node_count integer, OUT sessions integer, OUT issued bigint,
     OUT overflow_waits bigint, OUT clock_changes bigint, OUT longest_wait interval,
     OUT mark timestamptz, OUT floor timestamptz, OUT lead interval, OUT generation integer
 ) RETURNS SETOF record
     VOLATILE STRICT PARALLEL RESTRICTED ROWS 1
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_stat';
-COMMENT ON FUNCTION flake_stat() IS 'the row of the view flake_stat; for members of pg_monitor';
+COMMENT ON FUNCTION flake_internal.flake_stat() IS 'the row of the view flake_stat; for members of pg_monitor';
 
 CREATE VIEW flake_stat AS
     SELECT ledger, node_id, node_count, sessions, issued, overflow_waits, clock_changes, longest_wait, mark, floor, lead,
            generation
-    FROM flake_stat();
+    FROM flake_internal.flake_stat();
 COMMENT ON VIEW flake_stat IS 'counters of all sessions and databases since the server started, and the state of the clock and of the mark; for members of pg_monitor';
 COMMENT ON COLUMN flake_stat.ledger IS
     '"open" from the first ID or CREATE EXTENSION on, "unused" before that; "none" if the shared memory belongs to another version of the library';
@@ -477,7 +477,7 @@ CREATE FUNCTION flake_cover(id bigint, layout text DEFAULT 'twitter') RETURNS bi
     VOLATILE STRICT PARALLEL RESTRICTED
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_cover';
 COMMENT ON FUNCTION flake_cover(bigint, text) IS
-    'returns an ID that another transaction has made, and makes watermarks wait for this transaction; raises an error if a watermark may have passed the ID; an ID of twitter, if no layout is given';
+    'returns an ID that another transaction has made, and makes watermarks wait for this transaction; raises an error if a watermark of any database of this server may have passed the ID; an ID of twitter, if no layout is given';
 
 CREATE FUNCTION flake_take(row_type anyelement, positions regclass, consumer text, max_rows integer) RETURNS SETOF anyelement
     VOLATILE PARALLEL UNSAFE ROWS 100
@@ -485,14 +485,14 @@ CREATE FUNCTION flake_take(row_type anyelement, positions regclass, consumer tex
 COMMENT ON FUNCTION flake_take(anyelement, regclass, text, integer) IS
     'returns the next rows of a table below the watermark, and moves the consumer''s position over them, both undone by ROLLBACK; runs as the caller';
 
-CREATE FUNCTION flake_open_transactions(OUT pid integer, OUT xid xid, OUT since timestamptz) RETURNS SETOF record
+CREATE FUNCTION flake_internal.flake_open_transactions(OUT pid integer, OUT xid xid, OUT since timestamptz) RETURNS SETOF record
     VOLATILE STRICT PARALLEL RESTRICTED ROWS 10
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_open_transactions';
-COMMENT ON FUNCTION flake_open_transactions() IS 'the rows of the view flake_open_transactions, with the numbers of prepared transactions';
+COMMENT ON FUNCTION flake_internal.flake_open_transactions() IS 'the rows of the view flake_open_transactions, with the numbers of prepared transactions';
 
 CREATE VIEW flake_open_transactions AS
     SELECT o.pid, p.gid, o.since
-    FROM flake_open_transactions() o LEFT JOIN pg_catalog.pg_prepared_xacts p ON p.transaction OPERATOR(pg_catalog.=) o.xid
+    FROM flake_internal.flake_open_transactions() o LEFT JOIN pg_catalog.pg_prepared_xacts p ON p.transaction OPERATOR(pg_catalog.=) o.xid
     WHERE o.pid IS NOT NULL OR p.gid IS NOT NULL;
 COMMENT ON VIEW flake_open_transactions IS 'the transactions that have made IDs in this database and not ended: watermarks wait for them';
 COMMENT ON COLUMN flake_open_transactions.pid IS 'process of the session, as in pg_stat_activity; NULL for a prepared transaction';
@@ -516,11 +516,11 @@ GRANT EXECUTE ON FUNCTION
     flake_internal.flake_layout_validator(text[], oid),
     flake_seal(bigint, text), flake_seal_uuid(bigint, text), flake_unseal(text, text), flake_unseal(uuid, text),
     flake_unseal_or_error(text, text), flake_unseal_or_error(uuid, text), flake_internal.flake_key_validator(text[], oid),
-    flake_create_key(text, text), flake_import_key(text, bytea, text, boolean), flake_rotate_key(text),
-    flake_rotate_key(text, bigint, boolean), flake_drop_key(text), flake_keys(),
-    flake_create_layout(text, jsonb), flake_drop_layout(text), flake_layouts(), flake_stat(),
+    flake_create_key(text, text), flake_import_key(text, text, bytea, boolean), flake_rotate_key(text),
+    flake_rotate_key(text, bigint, boolean), flake_drop_key(text), flake_internal.flake_keys(),
+    flake_create_layout(text, jsonb), flake_drop_layout(text), flake_internal.flake_layouts(), flake_internal.flake_stat(),
     flake_check(), flake_accept_clock(), flake_accept_turn(), flake_internal.flake_record_mark(), flake_start_above(bigint, text, boolean), flake_watermark(), flake_publish_watermark(),
-    flake_cover(bigint, text), flake_take(anyelement, regclass, text, integer), flake_open_transactions()
+    flake_cover(bigint, text), flake_take(anyelement, regclass, text, integer), flake_internal.flake_open_transactions()
     TO PUBLIC;
 GRANT USAGE ON TYPE flake_parts TO PUBLIC;
 GRANT SELECT ON flake_layouts, flake_keys, flake_stat, flake_open_transactions TO PUBLIC;

@@ -148,7 +148,7 @@ CREATE VIEW flake_candidates AS
         WHERE NOT r.relispartition AND r.relpersistence OPERATOR(pg_catalog.<>) 't'::pg_catalog."char"
             AND pg_catalog.pg_has_role(r.relowner, 'USAGE'::pg_catalog.text)
     )
-    SELECT c.relation::pg_catalog.regclass AS relation, c.attname AS "column", c.sequence::pg_catalog.regclass AS sequence, c.kind,
+    SELECT c.relation::pg_catalog.regclass AS relation, c.attname AS column_name, c.sequence::pg_catalog.regclass AS sequence, c.kind,
         CASE
             WHEN c.attidentity OPERATOR(pg_catalog.=) 'a'::pg_catalog."char"
                 THEN 'GENERATED ALWAYS: with a default, clients could choose keys'::pg_catalog.text
@@ -174,7 +174,7 @@ CREATE VIEW flake_candidates AS
                 AND d.objid OPERATOR(pg_catalog.=) s.oid AND d.deptype OPERATOR(pg_catalog.=) ANY ('{a,e}'::pg_catalog."char"[]));
 COMMENT ON VIEW flake_candidates IS 'the sequences that can be adopted, of tables whose owner''s privileges the current role has';
 COMMENT ON COLUMN flake_candidates.relation IS 'what flake_adopt takes: the table, or a sequence that no column uses';
-COMMENT ON COLUMN flake_candidates."column" IS 'the column that the sequence feeds; NULL if none';
+COMMENT ON COLUMN flake_candidates.column_name IS 'the column that the sequence feeds; NULL if none';
 COMMENT ON COLUMN flake_candidates.sequence IS 'the sequence';
 COMMENT ON COLUMN flake_candidates.kind IS
     '"serial" if the column owns the sequence, "default" if it only uses it, "identity", or "free" if no column uses it';
@@ -189,7 +189,7 @@ COMMENT ON PROCEDURE flake_route(regnamespace[]) IS
     'lets the defaults of all serial columns call flake_sequences.nextval, sets the search_path of the database to these schemas, flake_sequences and pg_catalog, and waits until no session is left that began before';
 
 CREATE VIEW flake_unrouted AS
-    SELECT DISTINCT e.adrelid::pg_catalog.regclass AS relation, a.attname AS "column", s.seqrelid::pg_catalog.regclass AS sequence
+    SELECT DISTINCT e.adrelid::pg_catalog.regclass AS relation, a.attname AS column_name, s.seqrelid::pg_catalog.regclass AS sequence
     FROM pg_catalog.pg_attrdef e
     JOIN pg_catalog.pg_attribute a ON a.attrelid OPERATOR(pg_catalog.=) e.adrelid AND a.attnum OPERATOR(pg_catalog.=) e.adnum
     JOIN pg_catalog.pg_class r ON r.oid OPERATOR(pg_catalog.=) e.adrelid
@@ -208,7 +208,7 @@ CREATE VIEW flake_unrouted AS
 COMMENT ON VIEW flake_unrouted IS
     'the columns whose default is PostgreSQL''s nextval of a sequence, but for temporary tables and tables of extensions';
 COMMENT ON COLUMN flake_unrouted.relation IS 'the table, or a view';
-COMMENT ON COLUMN flake_unrouted."column" IS 'the column';
+COMMENT ON COLUMN flake_unrouted.column_name IS 'the column';
 COMMENT ON COLUMN flake_unrouted.sequence IS 'the sequence';
 
 -- Faults of a search_path, which only the database's owner and superusers may set, and of sequences.
@@ -329,7 +329,7 @@ CREATE VIEW flake_sequence_faults AS
             AND x.objid OPERATOR(pg_catalog.=) n.object AND x.deptype OPERATOR(pg_catalog.=) 'e'::pg_catalog."char")
     UNION ALL
     SELECT 'default'::pg_catalog.text, pg_catalog.format('The default of column %s calls PostgreSQL''s nextval().'::pg_catalog.text,
-        pg_catalog.concat(u.relation, '.'::pg_catalog.text, pg_catalog.quote_ident(u."column")))
+        pg_catalog.concat(u.relation, '.'::pg_catalog.text, pg_catalog.quote_ident(u.column_name)))
     FROM flake_unrouted u WHERE EXISTS (SELECT FROM routed)
     UNION ALL
     SELECT 'role'::pg_catalog.text, pg_catalog.format('Role %I has a search_path of its own, without flake_sequences.'::pg_catalog.text,

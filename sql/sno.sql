@@ -359,7 +359,7 @@ CREATE FUNCTION sno_cover(id sno) RETURNS sno
     VOLATILE STRICT PARALLEL RESTRICTED
     LANGUAGE c AS 'MODULE_PATHNAME', 'sno_cover';
 COMMENT ON FUNCTION sno_cover(sno) IS
-    'returns a sno that another transaction has made, and makes watermarks wait for this transaction; raises an error if a watermark may have passed the sno';
+    'returns a sno that another transaction has made, and makes watermarks wait for this transaction; raises an error if a watermark of any database of this server may have passed the sno';
 
 -- Privileges ------------------------------------------------------------------------------------------------------------
 

@@ -24,7 +24,7 @@ pub enum Error {
         field: Option<(Name, u64, u64)>,
     },
     #[error("{part} {number} is out of range for layout \"{layout}\"")]
-    PartOutOfRange { layout: Name, part: Name, number: i128, max: u64 },
+    PartOutOfRange { layout: Name, part: Name, number: u64, max: u64 },
     #[error("layout \"{layout}\" has no field \"{field}\"")]
     UnknownField { layout: Name, field: String, known: String },
     /// A timestamp field that contradicts the instant.
@@ -32,6 +32,8 @@ pub enum Error {
     OtherTick { layout: Name, number: u64, tick: u64 },
     #[error("layout \"{layout}\" has no tag field")]
     NoTag { layout: Name },
+    #[error("tag {tag} is out of range for layout \"{layout}\"")]
+    TagOutOfRange { layout: Name, tag: i64, max: u64 },
     #[error("invalid input syntax for an ID of layout \"{layout}\": \"{text}\"")]
     MalformedText { layout: Name, text: String, fault: TextFault },
     #[error("timestamp out of range for layout \"{layout}\"")]

@@ -43,9 +43,13 @@ impl From<CoreError> for Error {
             OtherTick { tick, .. } => Self::invalid(message)
                 .detail(format!("The tick of the given time is {tick}."))
                 .hint("Omit the timestamp from the fields, or give the time that it stands for."),
-            InstantOutOfRange { at, first, end, .. } => Self::of(ERRCODE_DATETIME_FIELD_OVERFLOW, message)
-                .detail(format!("{} is not between {} and {}.", to_text(at), to_text(first), to_text(end - 1)))
-                .hint("The view flake_layouts shows the epoch and the last tick of every layout."),
+            InstantOutOfRange { layout, at, first, end } => {
+                let error = Self::of(ERRCODE_DATETIME_FIELD_OVERFLOW, message)
+                    .detail(format!("{} is not between {} and {}.", to_text(at), to_text(first), to_text(end - 1)));
+                let hint = "The view flake_layouts shows the epoch and the last tick of every layout.";
+                // The view has no row for snos.
+                if layout == "sno" { error } else { error.hint(hint) }
+            }
             NotTimeOrdered { .. } => Self::invalid(message)
                 .detail("The order of its bits is not the order of time, so the IDs of a span of time are not a range.")
                 .hint("Use flake_timestamp(id, layout) instead, which can be indexed."),
@@ -58,6 +62,7 @@ impl From<CoreError> for Error {
             NoTag { .. } => Self::invalid(message)
                 .detail("None of its fields has the role \"tag\".")
                 .hint("Call flake_next without a tag, or use flake_create_layout to create a layout that has a tag field."),
+            TagOutOfRange { max, .. } => Self::invalid(message).detail(format!("The valid range is 0 to {max}.")).hint(SEE_FIELDS),
             NodeOutOfRange { id, count } => Self::invalid(message)
                 .detail(format!("flake.node_id is {id}, but flake.node_count is {count}; the valid range is 0 to {}.", count - 1))
                 .hint("Correct flake.node_id and flake.node_count in the server's configuration, and reload it. A setting of its command line \

@@ -17,7 +17,7 @@ pub fn superuser_only(function: &'static str) -> Result<(), Error> {
 /// For functions that affect one database: the owners of the extension and of the database, and members of these roles, may call
 /// them. After a superuser has restored a dump, the extension is the superuser's. Returns the owner whose privileges the caller has, or
 /// None if the extension does not exist, in which case only superusers may call.
-pub fn owner_only(function: &'static str) -> Result<Option<pgrx::pg_sys::Oid>, Error> {
+pub fn owner_only(action: &str) -> Result<Option<pgrx::pg_sys::Oid>, Error> {
     let owner = extension::find(c"flake").map(|extension| extension.owner);
     if owner.is_none() && role::is_superuser() {
         return Ok(None);
@@ -26,7 +26,7 @@ pub fn owner_only(function: &'static str) -> Result<Option<pgrx::pg_sys::Oid>, E
     owners.clone().find(|&owner| role::has_privileges_of(owner)).map(Some).ok_or_else(|| {
         let mut names: Vec<_> = owners.map(|owner| format!("role \"{}\"", role::name(owner))).collect();
         names.dedup();
-        Error::of(DENIED, format!("must be owner of extension flake or of the database to call {function}"))
+        Error::of(DENIED, format!("must be owner of extension flake or of the database to {action}"))
             .detail(format!("The owners: {}.", names.join(" and ")))
             .hint("Call it as a member of one of these roles.")
     })

@@ -108,7 +108,7 @@ fn flake_layout_validator(options: Array<&[u8]>, catalog: pg_sys::Oid) {
     let is_server = catalog == pg_sys::ForeignServerRelationId;
     // PostgreSQL lets a role with USAGE on a server make a user mapping of its own.
     if is_server || catalog == pg_sys::UserMappingRelationId {
-        owner_only("flake_layout_validator").or_raise();
+        owner_only("create a layout").or_raise();
     }
     refuse_table(catalog);
     let definition = match (options.len(), options.iter().next().flatten()) {

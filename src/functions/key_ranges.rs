@@ -139,7 +139,7 @@ fn flake_keys() -> TableIterator<
     (
         name!(name, String),
         name!(layout, String),
-        name!(secret, i32),
+        name!(version, i32),
         name!(from_id, Option<i64>),
         name!(from_time, Option<TimestampWithTimeZone>),
         name!(fingerprint, String),

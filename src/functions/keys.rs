@@ -35,7 +35,7 @@ fn flake_create_key(name: &[u8], layout: &[u8]) {
 /// Stores a secret that was made elsewhere. If a key has its fingerprint and lacks the secret, the key gets it back. With `force`, it
 /// takes the place of all secrets of the key.
 #[pg_extern(sql = "")]
-fn flake_import_key(name: &[u8], secret: &[u8], layout: &[u8], force: bool) {
+fn flake_import_key(name: &[u8], layout: &[u8], secret: &[u8], force: bool) {
     let owner = writer("flake_import_key", c"flake_import_key()");
     let Ok(secret) = Secret::try_from(secret) else {
         let message = format!("secret of a key must have 16 bytes, not {}", secret.len());
@@ -103,7 +103,10 @@ fn create(owner: pg_sys::Oid, name: &[u8], layout: &[u8], secret: &Secret) -> St
     if is_name_taken(&shown) {
         Error::of(ERRCODE_DUPLICATE_OBJECT, format!("key \"{shown}\" already exists"))
             .detail("Keys are foreign servers; a key, a layout or another foreign server has this name.")
-            .hint("Choose another name. To replace the secret of a key, call flake_import_key with force.")
+            .hint(match seal::find(name) {
+                Some(_) => "Choose another name. To replace the secret of a key, call flake_import_key with force.",
+                None => "Choose another name.",
+            })
             .raise();
     }
     let (server, options) = (quote_identifier(&shown), options(layout, secret, ""));
@@ -159,7 +162,7 @@ fn flake_key_validator(options: Array<&[u8]>, catalog: pg_sys::Oid) {
     // PostgreSQL lets a role with USAGE on the key make a mapping of its own. A session that drops the key would have to wait for that
     // role's transaction if it drops the mapping.
     if is_server || is_mapping {
-        owner_only("flake_key_validator").or_raise();
+        owner_only("create a key").or_raise();
     }
     refuse_table(catalog);
     let is_fine = read_options(&options).is_some_and(|options| {

@@ -11,7 +11,7 @@ use crate::postgres::role::present;
 
 /// Returns the owner as whom layouts and keys are written: the one of the extension or of the database whose privileges the caller has.
 pub fn writer(function: &'static str, command: &CStr) -> pg_sys::Oid {
-    let owner = owner_only(function).or_raise();
+    let owner = owner_only(&format!("call {function}")).or_raise();
     // A change of a mapping alone is not checked elsewhere.
     forbid_if_read_only(command);
     owner.unwrap_or_else(present)

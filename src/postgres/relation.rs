@@ -53,6 +53,12 @@ pub fn exists(schema: pg_sys::Oid, name: &CStr) -> bool {
     unsafe { pg_sys::get_relname_relid(name.as_ptr(), schema) != pg_sys::Oid::INVALID }
 }
 
+/// Returns whether there is a relation of this OID.
+pub fn is_known(relation: pg_sys::Oid) -> bool {
+    // SAFETY: it looks the relation up in the catalog.
+    unsafe { pg_sys::get_rel_relkind(relation) != 0 }
+}
+
 /// Returns whether it is a table whose rows are stored on this server, in itself or in its partitions.
 pub fn is_table(relation: pg_sys::Oid) -> bool {
     // SAFETY: it looks the relation up in the catalog.
@@ -113,6 +119,21 @@ unsafe fn ordered_by(index: pg_sys::Oid) -> Option<i16> {
 pub fn column(relation: pg_sys::Oid, name: &CStr) -> i16 {
     // SAFETY: it looks the column up in the catalog.
     unsafe { pg_sys::get_attnum(relation, name.as_ptr()) }
+}
+
+/// Raises the error that an UPDATE of the column would raise if the current role has no privilege for it.
+pub fn require_update(relation: pg_sys::Oid, column: i16) {
+    use pg_sys::AclResult::{ACLCHECK_NO_PRIV, ACLCHECK_OK};
+    let (role, update) = (super::role::present(), pg_sys::ACL_UPDATE as pg_sys::AclMode);
+    // SAFETY: it looks the privileges up in the catalog, and raises an error or does nothing.
+    unsafe {
+        if pg_sys::pg_class_aclcheck(relation, role, update) != ACLCHECK_OK
+            && pg_sys::pg_attribute_aclcheck(relation, column, role, update) != ACLCHECK_OK
+        {
+            let kind = pg_sys::get_relkind_objtype(pg_sys::get_rel_relkind(relation));
+            pg_sys::aclcheck_error(ACLCHECK_NO_PRIV, kind, pg_sys::get_rel_name(relation));
+        }
+    }
 }
 
 /// Returns the type of a column, or an invalid OID if the column does not exist.

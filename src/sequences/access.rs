@@ -1,17 +1,22 @@
 //! The checks before a function works on an adopted sequence, in the order of PostgreSQL's own functions.
 
-use pgrx::PgSqlErrorCode::ERRCODE_INSUFFICIENT_PRIVILEGE;
+use pgrx::PgSqlErrorCode::{ERRCODE_INSUFFICIENT_PRIVILEGE, ERRCODE_UNDEFINED_TABLE};
 use pgrx::pg_sys::Oid;
 
 use super::memory::{self, Check};
 use super::registry;
 use crate::error::{Error, OrRaise};
+use crate::postgres::relation;
 use crate::postgres::sequence::{self, Parameters, Privilege};
 
 /// Locks a sequence and checks the privilege of the current role. Returns the code of its layout, or None for a sequence that was not
 /// adopted, and for what is not a sequence: PostgreSQL's own function checks those.
 pub fn adopted(sequence: Oid, privilege: Privilege) -> Option<i64> {
-    code(sequence, &sequence::parameters(sequence)?)?;
+    let Some(parameters) = sequence::parameters(sequence) else {
+        require_relation(sequence).or_raise();
+        return None;
+    };
+    code(sequence, &parameters)?;
     sequence::lock(sequence);
     // It may have been altered or dropped before the lock.
     let parameters = sequence::parameters(sequence)?;
@@ -21,6 +26,15 @@ pub fn adopted(sequence: Oid, privilege: Privilege) -> Option<i64> {
         registry::require_closed(sequence, &parameters, code).or_raise();
     }
     Some(code)
+}
+
+/// PostgreSQL's own functions call a missing relation an internal error, XX000.
+fn require_relation(sequence: Oid) -> Result<(), Error> {
+    if relation::is_known(sequence) {
+        return Ok(());
+    }
+    Err(Error::of(ERRCODE_UNDEFINED_TABLE, format!("relation with OID {} does not exist", sequence.to_u32()))
+        .detail("The argument is the OID of a sequence."))
 }
 
 /// Returns the code of a sequence. Its owner may have changed every number that tells it, but the session remembers what it has used:

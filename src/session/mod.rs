@@ -57,6 +57,7 @@ pub fn watermark() -> Result<i64, Error> {
 /// Publishes the current watermark for standbys, and returns it.
 pub fn publish_watermark() -> Result<i64, Error> {
     recovery::refuse(c"flake_publish_watermark()");
+    recovery::forbid_if_read_only(c"flake_publish_watermark()");
     ledger::snapshot()?;
     ledger::publish_watermark(join()?)
 }

@@ -63,7 +63,7 @@ class Application:
         with self.connect() as db:
             for extension in "flake", "flake_sequences":
                 db.execute(of_page(f"CREATE EXTENSION {extension};"))
-            query = of_page('SELECT relation, "column", kind, obstacle FROM flake_candidates ORDER BY relation')
+            query = of_page('SELECT relation, column_name, kind, obstacle FROM flake_candidates ORDER BY relation')
             self.obstacles = {str(relation): found for relation, _, _, found in db.execute(query).fetchall() if found}
             call = of_page("CALL flake_adopt_schema('public', 'si')").replace("public", schema).replace("si", layout)
             self.undo, = db.execute(call).fetchone()

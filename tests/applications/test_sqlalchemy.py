@@ -47,7 +47,7 @@ BEGIN
     FOR made IN SELECT objid FROM pg_event_trigger_ddl_commands()
                 WHERE object_type = 'table' AND schema_name !~ '^pg_temp|^kept$' LOOP
         IF {adopts} AND EXISTS (SELECT FROM kept.flake_candidates
-                                WHERE relation = made.objid AND "column" IS NOT NULL AND obstacle IS NULL) THEN
+                                WHERE relation = made.objid AND column_name IS NOT NULL AND obstacle IS NULL) THEN
             CALL kept.flake_adopt(made.objid, 'twitter', undo);
             INSERT INTO kept.adopted VALUES (made.objid);
         END IF;

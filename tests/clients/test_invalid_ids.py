@@ -24,7 +24,7 @@ def changed(sealed, other):
     yield from (f"{sealed[:place]}{letter}{sealed[place + 1:]}" for place in (5, 16, 29) for letter in "ilouILOU_.é")
 
 
-IMPORT = "SELECT flake_import_key('usr', decode(%s, 'hex'), 'twitter')"
+IMPORT = "SELECT flake_import_key('usr', 'twitter', decode(%s, 'hex'))"
 OPEN = "SELECT array(SELECT flake_unseal(t, 'usr') FROM unnest(%s::text[]) WITH ORDINALITY u(t, n) ORDER BY n)"
 
 

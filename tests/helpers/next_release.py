@@ -62,7 +62,7 @@ CHANGES = {
 """,
         """CREATE OR REPLACE VIEW flake_open_transactions AS
                SELECT o.pid, p.gid, o.since, 1 AS more
-               FROM flake_open_transactions() o
+               FROM flake_internal.flake_open_transactions() o
                    LEFT JOIN pg_catalog.pg_prepared_xacts p ON p.transaction OPERATOR(pg_catalog.=) o.xid
                WHERE o.pid IS NOT NULL OR p.gid IS NOT NULL;""",
     ),

@@ -43,7 +43,8 @@ class Catalog:
         except psycopg.Error as raised:
             error = raised.diag
         assert error, call
-        self.errors.setdefault(call.split("(")[0], {})[error_texts.of(error.message_primary)] = error.sqlstate
+        # Statements before the wrong call make what it needs.
+        self.errors.setdefault(call.rpartition("; SELECT ")[2].split("(")[0], {})[error_texts.of(error.message_primary)] = error.sqlstate
 
     def rows(self, query, *parameters):
         return self.db.execute(query, parameters).fetchall()

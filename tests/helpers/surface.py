@@ -20,9 +20,9 @@ OF_MANAGED = """n.nspname = 'public' AND NOT EXISTS (SELECT FROM pg_depend d WHE
 
 # Objects that the calls need. The layouts `third` and keys with known secrets are in both editions.
 KEYS = """
-    SELECT flake_import_key('usr', decode(md5('usr'), 'hex'), 'twitter'),
-           flake_import_key('ord', decode(md5('ord'), 'hex'), 'si'),
-           flake_import_key('old', decode(md5('old'), 'hex'), 'twitter')"""
+    SELECT flake_import_key('usr', 'twitter', decode(md5('usr'), 'hex')),
+           flake_import_key('ord', 'si', decode(md5('ord'), 'hex')),
+           flake_import_key('old', 'twitter', decode(md5('old'), 'hex'))"""
 OBJECTS = """
     SELECT flake_create_layout('mine', '{"like": "tsid", "text": "base62"}');
     SELECT flake_create_layout(n, '{"like": "twitter"}') FROM unnest('{unused1,unused2,unused3}'::text[]) n;
@@ -106,7 +106,7 @@ LATELY = "{r} BETWEEN flake_min(now() - interval '1 h', {0}) AND flake_max(now()
 IS_NEW = "{r} BETWEEN sno_min(now() - interval '1 h') AND sno_max(now() + interval '1 h')"
 IS_TIME = "{r} > '2026-01-01Z'"
 SECRETS = """
-    SELECT k.name, k.layout, secret, ids, CASE WHEN k.name NOT LIKE 'new%' AND secret = 1 THEN fingerprint END,
+    SELECT k.name, k.layout, version, ids, CASE WHEN k.name NOT LIKE 'new%' AND version = 1 THEN fingerprint END,
            cardinality(umoptions)
     FROM flake_keys k JOIN pg_user_mappings ON srvname = k.name ORDER BY 1, 3"""
 # The catalog stores only secrets that the view shows.
@@ -152,17 +152,17 @@ ROWS = {
         (("flake_max(flake_watermark() + interval '1 s')", "'twitter'"),) * 3, LATELY.replace("{0}", "{1}")),
     "sno_cover(sno)": Row((("sno_max(flake_watermark() + interval '1 s')",),) * 3, IS_NEW),
     "flake_watermark()": Row(shape=IS_TIME),
-    "flake_publish_watermark()": Row(shape=IS_TIME),
+    "flake_publish_watermark()": Row(shape=IS_TIME, refused=READ_ONLY),
     "flake_check()": Row(shape="ROW(({r}).name, ({r}).ok)::text"),
-    "flake_stat()": Row(shape="({r}).node_count", who="monitor"),
-    "flake_keys()": Row(shape="ROW(({r}).name, ({r}).layout, ({r}).secret, ({r}).from_id, ({r}).from_time)"),
+    "flake_internal.flake_stat()": Row(shape="({r}).node_count", who="monitor"),
+    "flake_internal.flake_keys()": Row(shape="ROW(({r}).name, ({r}).layout, ({r}).version, ({r}).from_id, ({r}).from_time)"),
     "flake_create_layout(text,jsonb)": writes(*[(f"'new{n}'", LIKE) for n in "123"], state=LAYOUTS),
     "flake_drop_layout(text)": writes(*quoted("unused1", "unused2", "unused3"), state=LAYOUTS),
     "flake_create_key(text,text)": writes(*quoted("newa twitter", "newb si", "newc mine"), state=SECRETS),
     # The last row replaces both secrets of a key.
-    "flake_import_key(text,bytea,text,boolean)": writes(
-        ("'newa'", BYTES % 1, "'si'", "false"), ("'imported'", BYTES % 2, "'mine'", "true"),
-        ("'old'", BYTES % 3, "'twitter'", "true"), state=SECRETS),
+    "flake_import_key(text,text,bytea,boolean)": writes(
+        ("'newa'", "'si'", BYTES % 1, "false"), ("'imported'", "'mine'", BYTES % 2, "true"),
+        ("'old'", "'twitter'", BYTES % 3, "true"), state=SECRETS),
     "flake_rotate_key(text)": writes(*quoted("usr", "ord", "old"), state=SECRETS.replace("ids,", ""), shape=IS_TIME),
     "flake_rotate_key(text,bigint,boolean)": writes(
         *[(f"'{key}'", at, "true") for key, at in (("usr", "5000"), ("ord", "6000"), ("old", "7000"))],
@@ -197,7 +197,7 @@ ROWS = {
     "flake_accept_turn()": Row(who="superuser"),
     "flake_start_above(bigint,text,boolean)": Row(shape="{r} IS NOT NULL", who="superuser"),
     "sno_start_above(sno,boolean)": Row((("sno_min('2020-01-01Z')", "false"),) * 3, "{r} IS NOT NULL", who="superuser"),
-    "flake_open_transactions()": "shows what others do; tests/server/test_watermark_prepared.py has it",
+    "flake_internal.flake_open_transactions()": "shows what others do; tests/server/test_watermark_prepared.py has it",
     "flake_adopt_schema(regnamespace,text,text[])": "commits each table; tests/server/test_adopt.py has it",
     "flake_route(regnamespace[])": "changes the database, and commits; tests/server/test_route.py has it",
 }
@@ -207,7 +207,7 @@ MANAGED = {
     name: dataclasses.replace(ROWS[name], **changed) for names, changed in (
         (["flake_next(text)", "flake_batch(text,integer)", "flake_start_above(bigint,text,boolean)"], {"refused": READ_ONLY}),
         (["flake_check()"], {}),
-        (["flake_create_key(text,text)", "flake_import_key(text,bytea,text,boolean)", "flake_drop_key(text)"],
+        (["flake_create_key(text,text)", "flake_import_key(text,text,bytea,boolean)", "flake_drop_key(text)"],
          {"state": MANAGED_SECRETS, "holds": ""}),
     ) for name in names
 } | {"flake_set_node(integer,integer)": "replaces flake_next; tests/server/test_managed_making.py has it"}

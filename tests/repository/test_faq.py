@@ -19,10 +19,10 @@ OF_POSTGRESQL = [
 # Messages that need no entry, because their DETAIL and HINT say everything.
 SELF_EXPLAINING = {
     "an argument, and DETAIL has its range or an example": [
-        "count must not be negative", "number of rows must be positive",
+        "count must not be negative", "relation with OID … does not exist", "number of rows must be positive",
         'argument "…" must not be null',
         "fields must be a JSON object", 'invalid value for field "…" of layout "…": …', 'layout "…" has no field "…"',
-        'layout "…" has no tag field', '… … is out of range for layout "…"',
+        'layout "…" has no tag field', 'tag … is out of range for layout "…"', '… … is out of range for layout "…"',
         "… … is out of range for a sno", 'timestamp … does not match the given time in layout "…"',
         "a sno must have 10 bytes, not …", "uuid does not contain a sno",
         'a layout must have the option "definition" and no other', "layouts and keys have no foreign tables",
@@ -34,7 +34,7 @@ SELF_EXPLAINING = {
         "secret of a key must have 16 bytes, not …", "invalid options for a key",
     ],
     "the role that is needed": [
-        "must be superuser to call …", "must be owner of extension flake or of the database to call …", "must be owner of …",
+        "must be superuser to call …", "must be owner of extension flake or of the database to …", "must be owner of …",
         "permission denied for …",
     ],
     "a limit, and DETAIL says what to do": ["expression in the catalog is too long", "JSON is too long"],

@@ -179,6 +179,6 @@ def test_what_is_no_table_of_others_is_not_meant():
     assert of_others("""
         CREATE TABLE t (id bigint); INSERT INTO t VALUES (1); REVOKE INSERT ON t FROM PUBLIC; -- FROM nowhere
         WITH RECURSIVE r(a) AS (SELECT 1 UNION SELECT a FROM r) SELECT extract(epoch FROM now()) FROM r JOIN pg_class c ON true
-        WHERE a IS DISTINCT FROM b; SELECT * FROM generate_series(1, 2); TABLE flake_layouts; SELECT flake_convert('t')
+        WHERE a IS DISTINCT FROM b; SELECT * FROM generate_series(1, 2); TABLE flake_layouts; SELECT flake_convert('t', 'twitter')
     """) == set()  # fmt: skip
     assert of_rust('// FROM {table}\nlet hint = "Run ALTER TABLE … ADD PRIMARY KEY.";') == set()

@@ -313,6 +313,13 @@ def test_plans_are_not_parallel(adopted):
     assert one(adopted, labels) == (["u"],)
 
 
+@pytest.mark.parametrize("oid", [0, 999999])
+@pytest.mark.parametrize("call", ["nextval({})", "currval({})", "setval({}, 5)", "setval({}, 5, true)"])
+def test_a_relation_that_does_not_exist_is_an_error_of_the_caller(db, oid, call):
+    error = pytest.raises(psycopg.errors.UndefinedTable, db.execute, f"SELECT flake_sequences.{call.format(oid)}").value
+    assert error.diag.message_primary == f"relation with OID {oid} does not exist" and error.diag.message_detail
+
+
 @pytest.mark.parametrize("call", ["nextval('orders_id_seq')", "setval('orders_id_seq', 5)", "setval('orders_id_seq', 5, false)"])
 def test_a_read_only_transaction_makes_nothing(adopted, call):
     adopted.execute("BEGIN READ ONLY")

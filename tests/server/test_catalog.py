@@ -166,7 +166,7 @@ SHADOWS = """
 
 # Statements that run a query internally, and similar ones.
 SHADOWED = [
-    "SELECT FROM public.flake_layouts", "SELECT FROM public.flake_layouts()",
+    "SELECT FROM public.flake_layouts", "SELECT FROM flake_internal.flake_layouts()",
     "SELECT FROM public.flake_stat", "SELECT FROM public.flake_check()",
     "SELECT public.flake_create_layout('made', '{\"like\": \"si\"}')", "SELECT public.flake_next('made'), public.sno_next()",
     "SELECT public.flake_drop_layout('made')", "SELECT public.flake_accept_clock()", "SELECT public.flake_accept_turn()",

@@ -287,7 +287,7 @@ def test_a_second_conversion_is_refused(db):
     refused(db, "55000", "calls flake already", "DROP DEFAULT first")
     # PostgreSQL calls the function for each column of the result here. One of the calls fails, so the statement converts nothing.
     db.execute("CREATE TABLE u (id bigserial PRIMARY KEY)")
-    pytest.raises(psycopg.Error, db.execute, "SELECT (flake_convert('u')).*")
+    pytest.raises(psycopg.Error, db.execute, "SELECT (flake_convert('u', 'twitter')).*")
     assert insert(db, "u") == 1
 
 

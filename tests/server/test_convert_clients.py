@@ -42,12 +42,12 @@ def test_a_key_that_clients_cannot_choose_needs_force(db):
     """The statements of the HINT keep clients from choosing keys."""
     db.execute("""ALTER TABLE gifts ADD "An Other" int, ADD twice int GENERATED ALWAYS AS ("An Other" * 2) STORED;
                   CREATE ROLE client; GRANT INSERT ON gifts TO client""")
-    error = refused(db, "SELECT flake_convert('gifts')")
+    error = refused(db, "SELECT flake_convert('gifts', 'twitter')")
     assert error.sqlstate == "55000" and "GENERATED ALWAYS" in error.diag.message_detail
     revoke, _, rest = error.diag.message_hint.partition(": ")[2].partition(", and ")
     grant = rest.partition(". Then")[0]
     assert grant == 'GRANT INSERT (what, "An Other") ON public.gifts TO …'
-    db.execute("SELECT flake_convert('gifts', force => true)")
+    db.execute("SELECT flake_convert('gifts', 'twitter', force => true)")
     for statement in (revoke, grant):
         db.execute(statement.replace("…", "client"))
     db.execute("SET ROLE client; INSERT INTO gifts (what) VALUES ('tea')")
@@ -85,7 +85,7 @@ def test_it_warns_of_keys_whose_time_would_be_near_the_epoch(db, layout, key, is
 def test_it_warns_of_a_sequence_that_clients_ask_for_keys(db, key, sequence, found):
     """SQLAlchemy and Hibernate ask for the key and give it, so the table has no default that a conversion could replace."""
     db.execute(f"CREATE SCHEMA s; SET search_path = s, public; CREATE TABLE users (id bigint {key}); CREATE SEQUENCE {sequence}")
-    warned = [hint for _, primary, _, hint in diagnostics(db, "SELECT flake_convert('users')") if "of sequence" in primary]
+    warned = [hint for _, primary, _, hint in diagnostics(db, "SELECT flake_convert('users', 'twitter')") if "of sequence" in primary]
     assert [hint.partition("flake_adopt('")[2].partition("'")[0] for hint in warned] == found
 
 
@@ -97,13 +97,13 @@ def test_it_warns_of_a_sequence_that_clients_ask_for_keys(db, key, sequence, fou
 def test_it_warns_of_columns_of_each_type_that_is_too_small(db, type, is_small):
     name = "member_ids" if "[]" in type else "member_id"
     db.execute(f"CREATE TABLE members (id bigint PRIMARY KEY); CREATE TABLE teams (team text, {name} {type})")
-    found = warnings(db, "SELECT flake_convert('members')")
+    found = warnings(db, "SELECT flake_convert('members', 'twitter')")
     assert [detail.rpartition(": ")[2] for _, detail in found] == ([f"public.teams.{name}."] if is_small else [])
 
 
 @pytest.mark.parametrize("key", [2**63 - 1, "flake_min(now() + interval '2 days')"])
 def test_a_key_that_a_client_has_chosen_is_found(db, key):
-    db.execute("SELECT flake_convert('gifts', force => true); INSERT INTO gifts (what) VALUES ('tea')")
+    db.execute("SELECT flake_convert('gifts', 'twitter', force => true); INSERT INTO gifts (what) VALUES ('tea')")
     fine = "Columns whose default makes IDs and that this role may look at: 1. None has a key far ahead of the clock."
     assert check(db) == (True, fine)
     db.execute(f"INSERT INTO gifts VALUES ({key}, 'chosen')")
@@ -124,7 +124,7 @@ def test_a_key_that_a_client_has_chosen_is_found(db, key):
     ("ALTER ROLE client SUPERUSER", 1),
 ])  # fmt: skip
 def test_only_what_the_caller_may_read_is_looked_at(db, change, looked_at):
-    db.execute(f"""CREATE ROLE client; CREATE SCHEMA hidden; SELECT flake_convert('gifts', force => true);
+    db.execute(f"""CREATE ROLE client; CREATE SCHEMA hidden; SELECT flake_convert('gifts', 'twitter', force => true);
                    INSERT INTO gifts VALUES (9223372036854775807); {change}; SET ROLE client""")
     ok, detail = check(db)
     assert (ok, "9223372036854775807" in detail) == (looked_at == 0, looked_at == 1), detail

@@ -44,7 +44,7 @@ def test_rows_get_ids_of_their_times(db, session, kind, at):
     db.execute(f'''CREATE TABLE "Posts" (id bigserial PRIMARY KEY, created_at {kind} NOT NULL);
         INSERT INTO "Posts" (created_at) SELECT (now() AT TIME ZONE 'UTC' - n * interval '1 hour'){
             " AT TIME ZONE 'UTC'" if kind == "timestamptz" else ""} {FEW}''')
-    first, = db.execute("SELECT first_id FROM flake_convert('\"Posts\"')").fetchone()
+    first, = db.execute("SELECT first_id FROM flake_convert('\"Posts\"', 'twitter')").fetchone()
     db.execute(IDS.replace("created_at AS at FROM orders", f'{at} FROM "Posts"').replace(":first_id", str(first)))
     there = "created_at" if kind == "timestamp" else "created_at AT TIME ZONE 'UTC'"
     form = "'YYYY-MM-DD HH24:MI:SS.MS'"

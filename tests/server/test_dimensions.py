@@ -171,7 +171,7 @@ def test_the_view_says_which_secrets_a_key_lacks(server, change):
 
 def test_a_view_of_one_key_or_one_role_shows_no_other(server):
     with server.connect(dbname="main", user="keeper", autocommit=False) as db:
-        shown = "SELECT * FROM flake_keys WHERE name = 'old' ORDER BY secret"
+        shown = "SELECT * FROM flake_keys WHERE name = 'old' ORDER BY version"
         expected = db.execute(shown).fetchall()
         assert [row[3].upper for row in expected] == [1000, None]
         db.execute("DROP SERVER ord CASCADE; DROP SERVER usr CASCADE")

@@ -123,7 +123,7 @@ def test_public_ids_are_those_of_the_vectors(both):
             by_secret.setdefault(vector["secret"], []).append(vector)
     for number, (secret, some) in enumerate(by_secret.items()):
         key = f"key_{chr(97 + number // 26)}{chr(97 + number % 26)}"
-        plain.execute("SELECT flake_import_key(%s, decode(%s, 'hex'), 'twitter')", (key, secret))
+        plain.execute("SELECT flake_import_key(%s, 'twitter', decode(%s, 'hex'))", (key, secret))
         for vector in some[:20]:
             id, text = int(vector["id"]), f"{key}_{vector['text']}"
             found = plain.execute(
@@ -151,10 +151,10 @@ def test_keys_are_created_as_in_the_extension(both):
     secret = "decode(repeat('0f', 16), 'hex')"
     for call in [
         "flake_create_key('made', 'twitter')", "flake_create_key('made', 'si')", "flake_create_key('other', 'none')",
-        "flake_create_key('Not a name', 'si')", "flake_import_key('given', 'short', 'si')",
-        f"flake_import_key('given', {secret}, 'si')", f"flake_import_key('twice', {secret}, 'si')",
-        "flake_import_key('made', decode(repeat('01', 16), 'hex'), 'twitter')", "flake_drop_key('given')",
-        f"flake_import_key('made', {secret}, 'discord', true)",
+        "flake_create_key('Not a name', 'si')", "flake_import_key('given', 'si', 'short')",
+        f"flake_import_key('given', 'si', {secret})", f"flake_import_key('twice', 'si', {secret})",
+        "flake_import_key('made', 'twitter', decode(repeat('01', 16), 'hex'))", "flake_drop_key('given')",
+        f"flake_import_key('made', 'discord', {secret}, true)",
     ]:  # fmt: skip
         # Details name what keys are stored as.
         of_extension, of_plain = (answer(db, call)[:2] for db in both)

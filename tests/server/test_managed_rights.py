@@ -1,12 +1,14 @@
 """managed/flake.sql runs nothing that others have written: by the owner, or by a superuser."""
 
 import re
+import subprocess
 
 import psycopg
 import pytest
 
 import managed
 import pages
+from conftest import ROOT
 
 # Functions and operators that fit the types of calls better than PostgreSQL's own, and a function of this edition's name.
 PLANTED = """
@@ -48,6 +50,39 @@ BAIT = """
     TRUNCATE mine.loot"""
 
 
+# Functions and operators of these names for the types that arguments in the files have, so that each call has one that fits exactly.
+OVERLOADS = """
+    DO $$
+    DECLARE
+        types text[] := '{text,name,oid,regclass,bigint,integer,numeric,bytea}';
+        call record;
+    BEGIN
+        FOR call IN
+            SELECT f.proname AS name, concat_ws(', ', a, b, c) AS types, max(f.prorettype::regtype::text) AS result
+            FROM pg_proc f, unnest(types) a, unnest(array_append(types, NULL)) b, unnest(array_append(types[:5], NULL)) c
+            WHERE f.pronamespace = 'pg_catalog'::regnamespace AND f.proname = ANY ('{functions}') AND f.prokind = 'f'
+                AND f.pronargs = num_nonnulls(a, b, c) AND (b IS NOT NULL OR c IS NULL)
+                AND f.prorettype NOT IN (SELECT oid FROM pg_type WHERE typtype = 'p')
+            GROUP BY f.proname, a, b, c
+        LOOP
+            EXECUTE format('CREATE FUNCTION public.%I(%s) RETURNS %s LANGUAGE sql RETURN NULL::%3$s', call.name, call.types, call.result);
+        END LOOP;
+        FOR call IN SELECT a, b FROM unnest(types) a, unnest(types) b LOOP
+            EXECUTE format('CREATE FUNCTION public.planted(%s, %s) RETURNS boolean LANGUAGE sql RETURN true', call.a, call.b);
+        END LOOP;
+        FOR call IN SELECT o, a, b FROM unnest('{operators}'::text[]) o, unnest(types) a, unnest(types) b LOOP
+            EXECUTE format('CREATE OPERATOR public.%s (LEFTARG = %s, RIGHTARG = %s, FUNCTION = public.planted)', call.o, call.a, call.b);
+        END LOOP;
+    END $$"""
+# What has been bound to mallory's.
+BOUND = """
+    SELECT pg_describe_object(d.classid, d.objid, 0), pg_describe_object(d.refclassid, d.refobjid, 0) FROM pg_depend d
+    WHERE (d.refclassid, d.refobjid) IN (
+        SELECT 'pg_proc'::regclass, oid FROM pg_proc WHERE proowner = 'mallory'::regrole
+        UNION ALL SELECT 'pg_operator'::regclass, oid FROM pg_operator WHERE oprowner = 'mallory'::regrole)
+    AND (d.classid, d.objid) NOT IN (SELECT 'pg_operator'::regclass, oid FROM pg_operator WHERE oprowner = 'mallory'::regrole)"""
+
+
 @pytest.fixture
 def server(own_servers):
     """The owner of the database is not a superuser, and mallory may create objects where the edition is installed.
@@ -76,6 +111,39 @@ def test_nothing_in_the_schema_of_its_functions_is_called(server):
     assert error.diag.message_detail == "The count is -1; the valid range is 0 to 2147483647."
     assert server.sql("SELECT who FROM mine.loot") == []
     assert server.value("SELECT NOT rolsuper FROM pg_roles WHERE rolname = 'mallory'")
+
+
+def test_the_owner_of_the_edition_runs_both_files(server):
+    """Otherwise the one could replace functions that run as the other."""
+    managed.install(server, user="Owner")
+    sequences = ROOT / "managed/sequences.sql"
+    error = pytest.raises(subprocess.CalledProcessError, server.run, "psql", "-X", "-v", "ON_ERROR_STOP=1", "-f", sequences).value
+    assert 'schema "flake" belongs to another role' in error.stderr
+    assert server.value("SELECT to_regnamespace('flake_sequences') IS NULL")
+
+
+@pytest.mark.parametrize("named", ["convert_to =", "all that the files call"])
+def test_no_body_is_bound_to_what_others_have_made_for_its_types(server, named):
+    """A body of standard SQL keeps the function that it found when it was created, and one of them runs as the owner."""
+    sequences = ROOT / "managed/sequences.sql"
+    code = "".join(re.sub(r"--.*|'[^']*'", "", file.read_text()) for file in (managed.FILE, sequences))
+    functions = set(re.findall(r"(?<![\w.])([a-z]\w*)\(", code))
+    operators = set(re.findall(r"(?<= )([-+*/%&|<>=~!]+)(?= )", code)) - {"=>"}
+    if named.startswith("convert_to"):
+        functions, operators = functions & {"convert_to"}, operators & {"="}
+    act(
+        server, "mallory",
+        OVERLOADS.replace("{functions}", f"{{{','.join(functions)}}}").replace("{operators}", f"{{{','.join(operators)}}}"),
+    )  # fmt: skip
+    planted = "to_regprocedure('convert_to(text, text)') IS NOT NULL AND to_regoperator('=(oid, regclass)') IS NOT NULL"
+    assert server.value(f"SELECT {planted}")
+    managed.install(server, user="Owner")
+    server.run("psql", "-X", "-q", "-v", "ON_ERROR_STOP=1", "-U", "Owner", "-f", sequences)
+    with server.connect() as db:
+        db.execute("SET search_path = pg_catalog")
+        assert db.execute(BOUND).fetchall() == []
+    act(server, "Owner", "CREATE TABLE orders (id bigserial PRIMARY KEY)", "CALL flake_adopt('orders', 'twitter')")
+    assert server.value("INSERT INTO orders DEFAULT VALUES RETURNING id") > 2**53
 
 
 def test_the_check_calls_nothing_of_the_owners_of_tables(server):

@@ -221,8 +221,31 @@ def test_rights_are_those_of_an_identity(plain, db):
     with plain.connect(dbname="shop", user="other") as other:
         pytest.raises(DENIED, other.execute, "SELECT flake_sequences.nextval('orders_id_seq')")
         other.execute("SELECT flake.remember('lines_id_seq'::regclass, 77)")
+        for right in ("USAGE", "UPDATE"):
+            db.execute(f"GRANT {right} ON SEQUENCE orders_id_seq TO other")
+            assert value(other, "SELECT flake_sequences.nextval('orders_id_seq')") > made
+            db.execute(f"REVOKE {right} ON SEQUENCE orders_id_seq FROM other")
+        pytest.raises(DENIED, other.execute, "SELECT flake_sequences.nextval('orders_id_seq')")
     assert insert(db) > made
     assert value(db, "SELECT lastval() > %s", made)
+
+
+def test_no_role_opens_a_sequence_by_what_it_lets_it_remember(plain, db):
+    """Any role may call the function. PostgreSQL's nextval() adds the increment, -2^63, to the last value."""
+    for layout in value(db, "SELECT array_agg(name) FROM flake_layouts WHERE generates AND increasing AND ends_at > now()"):
+        db.execute("CREATE TABLE t (id bigserial PRIMARY KEY)")
+        adopt(db, "t", layout)
+        with plain.connect(dbname="shop", user="other") as other:
+            for id in (2**63 - 1, 2**63 - 2**53, 2**63 - 2**53 - 1, AN_ID, 1, 0, -1):
+                try:
+                    other.execute("SELECT flake.remember('t_id_seq'::regclass, %s)", [id])
+                except USED_UP as error:
+                    assert id >= 2**63 - 2**53 and error.diag.message_detail and error.diag.message_hint
+                else:
+                    assert id < 2**63 - 2**53
+                pytest.raises(USED_UP, db.execute, "SELECT nextval('t_id_seq')")
+        assert insert(db.execute("ALTER TABLE t ADD item text").connection, "t") > AN_ID
+        db.execute("DROP TABLE t")
 
 
 def test_sequences_of_others_and_unadopted_ones_count_on(db):

@@ -6,8 +6,8 @@ import pytest
 
 CHANGES = [
     "flake_drop_layout('his')", "flake_drop_key('usr')", "flake_rotate_key('usr')", "flake_rotate_key('usr', flake_max(now()))",
-    "flake_import_key('usr', '\\x0102030405060708090a0b0c0d0e0f10', 'twitter', force => true)",
-    "flake_import_key('usr', '\\x112233445566778899aabbccddeeff00', 'twitter')",
+    "flake_import_key('usr', 'twitter', '\\x0102030405060708090a0b0c0d0e0f10', force => true)",
+    "flake_import_key('usr', 'twitter', '\\x112233445566778899aabbccddeeff00')",
 ]  # fmt: skip
 
 
@@ -19,7 +19,7 @@ def test_layouts_and_keys_are_changed_by_those_who_have_the_owners_privileges(se
     with server.connect(dbname="held") as db:
         db.execute("""CREATE EXTENSION flake;
             SELECT flake_create_layout('his', '{"like": "si"}'), flake_create_key('usr', 'twitter'),
-                flake_import_key('usr', '\\x112233445566778899aabbccddeeff00', 'twitter', force => true);
+                flake_import_key('usr', 'twitter', '\\x112233445566778899aabbccddeeff00', force => true);
             DROP USER MAPPING FOR PUBLIC SERVER usr;
             CREATE FUNCTION noted() RETURNS event_trigger LANGUAGE plpgsql AS $$
                 BEGIN INSERT INTO notes VALUES (tg_tag); EXCEPTION WHEN undefined_table THEN NULL; END $$;

@@ -32,19 +32,21 @@ SELECT flake_publish_watermark() IS NOT NULL                            yes yes 
 SELECT flake_decode(1)                                                yes yes yes yes yes yes
 SELECT sno_min(now()) < sno_max(now())                                yes yes yes yes yes yes
 SELECT count(*) FROM flake_layouts                                    yes yes yes yes yes yes
-SELECT count(*) FROM flake_layouts()                                  yes yes yes yes yes yes
+SELECT count(*) FROM flake_internal.flake_layouts()                   -   -   -   -   -   yes
 SELECT count(*) FROM flake_check()                                    yes yes yes yes yes yes
 SELECT last_value FROM flake_internal.flake_mark                      -   -   -   -   -   yes
 SELECT last_value FROM flake_internal.flake_mark_until                -   -   -   -   -   yes
 SELECT count(*) FROM flake_stat                                      -   -   yes -   -   yes
-SELECT count(*) FROM flake_stat()                                    -   -   yes -   -   yes
+SELECT count(*) FROM flake_keys                                       yes yes yes yes yes yes
+SELECT count(*) FROM flake_open_transactions                          yes yes yes yes yes yes
+SELECT count(*) FROM flake_internal.flake_stat()                      -   -   -   -   -   yes
 SELECT flake_create_layout('new', '{"like": "twitter"}')              -   -   -   yes yes yes
 SELECT flake_drop_layout('old')                                       -   -   -   yes yes yes
 COMMENT ON SERVER old IS 'ours'                                       -   -   -   yes yes yes
 CREATE SERVER x FOREIGN DATA WRAPPER flake_layout OPTIONS (definition '{"like": "si"}')  - - - yes yes yes
 SELECT flake_internal.flake_layout_validator(ARRAY['definition={"like": "si"}'], 'pg_foreign_server'::regclass) - - - - - yes
 SELECT flake_create_key('new', 'twitter')                                        -   -   -   yes yes yes
-SELECT flake_import_key('new', '\\x00112233445566778899aabbccddeeff', 'twitter')  - - - yes yes yes
+SELECT flake_import_key('new', 'twitter', '\\x00112233445566778899aabbccddeeff')  - - - yes yes yes
 CREATE SERVER x FOREIGN DATA WRAPPER flake_key OPTIONS (layout 'a', key1 'aes128-uuid8 -9223372036854775808 0') - - - yes yes yes
 SELECT flake_internal.flake_key_validator('{key1=00112233445566778899aabbccddeeff}', 'pg_user_mapping'::regclass) - - - - - yes
 SELECT flake_accept_clock()                                           -   -   -   -   -   yes
@@ -167,11 +169,19 @@ def test_the_error_messages_say_who_may_call(server):
             ("flake_drop_layout('old')", f"{owner} flake_drop_layout", 'role "keeper"'),
             ("flake_accept_clock()", "must be superuser to call flake_accept_clock", "all databases"),
             ("flake_start_above(1, 'si')", "must be superuser to call flake_start_above", "all databases"),
-            ("flake_stat()", "permission denied for flake_stat", "pg_monitor"),
+            ("FROM flake_stat", "permission denied for flake_stat", "pg_monitor"),
         ]:  # fmt: skip
             error = pytest.raises(psycopg.errors.InsufficientPrivilege, db.execute, f"SELECT {call}").value.diag
             assert error.message_primary == message
             assert detail in error.message_detail
+
+
+def test_a_role_that_creates_a_server_is_told_what_it_may_not_create(server):
+    with server.connect(dbname="kept", user="stranger") as db:
+        for kind, option in (("layout", """definition '{"like": "si"}'"""), ("key", "layout 'si'")):
+            create = f"CREATE SERVER x FOREIGN DATA WRAPPER flake_{kind} OPTIONS ({option})"
+            error = pytest.raises(psycopg.errors.InsufficientPrivilege, db.execute, create).value.diag
+            assert error.message_primary == f"must be owner of extension flake or of the database to create a {kind}"
 
 
 def test_definer_functions_lend_the_owners_right(server):

@@ -6,7 +6,7 @@ import re
 import pytest
 
 import reference
-from test_errors import PLAIN
+from mistakes import PLAIN
 
 
 @pytest.fixture(scope="module")

@@ -76,7 +76,7 @@ def test_no_secret_is_shown(servers):
     with server.connect() as db:
         db.execute("SELECT flake_create_key('usr', 'twitter')")
         db.execute("SELECT flake_rotate_key('usr', 1000, true)")
-        db.execute("SELECT flake_import_key('ord', %b, 'twitter')", (imported,))
+        db.execute("SELECT flake_import_key('ord', 'twitter', %b)", (imported,))
         # These calls fail after they have stored a secret, with the statement in the CONTEXT.
         for call in ("flake_create_key('late', 'twitter')", "flake_rotate_key('ord', 1, true)"):
             db.execute("DROP FUNCTION IF EXISTS failing()")
@@ -106,7 +106,7 @@ def test_no_secret_is_shown(servers):
             "SELECT * FROM pg_user_mapping",
             "SELECT flake_check()",
             "SELECT flake_rotate_key('usr', 5000, true)",
-            "SELECT flake_import_key('usr', '\\x00', 'twitter')",
+            "SELECT flake_import_key('usr', 'twitter', '\\x00')",
             "CREATE USER MAPPING FOR PUBLIC SERVER usr OPTIONS (key1 '00112233445566778899aabbccddeeff')",
             "ALTER USER MAPPING FOR PUBLIC SERVER usr OPTIONS (ADD key1 '00112233445566778899aabbccddeeff')",
             "ALTER SERVER usr OPTIONS (SET key1 'x')",
@@ -296,13 +296,13 @@ def test_an_id_keeps_its_public_name_during_a_rotation_under_load(server, many):
                count(*) FILTER (WHERE flake_unseal(sealed, 'load') = id)
         FROM loaded""")[0]
     starts = server.value("""SELECT count(DISTINCT width_bucket(id, bounds)) FROM loaded, (
-        SELECT array_agg(lower(ids) ORDER BY secret) FILTER (WHERE secret > 1) AS bounds
+        SELECT array_agg(lower(ids) ORDER BY version) FILTER (WHERE version > 1) AS bounds
         FROM flake_keys WHERE name = 'load') b""")
     assert starts == 3, "rows were written with each secret"
     assert (of_one_name, opened) == (count, count)
 
 
-IMPORT = r"flake_import_key('raced', '\x00112233445566778899aabbccddeeff', 'twitter')"
+IMPORT = r"flake_import_key('raced', 'twitter', '\x00112233445566778899aabbccddeeff')"
 
 
 @pytest.mark.parametrize("first, second, state", [

@@ -66,7 +66,7 @@ def test_a_dump_by_another_role_lacks_them_which_is_noticed(server, role):
         assert db.execute(check).fetchone() == (False, error.diag.message_hint)
         # The secrets are imported again, in any order.
         for (option,) in reversed(secrets):
-            db.execute("SELECT flake_import_key('usr', %b, 'twitter')", (bytes.fromhex(option.partition("=")[2]),))
+            db.execute("SELECT flake_import_key('usr', 'twitter', %b)", (bytes.fromhex(option.partition("=")[2]),))
         assert db.execute(check).fetchone() == (True, None)
     assert sealed(server, **there) == sealed(server, dbname="kept", user="keeper")
 
@@ -78,7 +78,7 @@ def test_the_page_s_statements_bring_a_rotation_to_another_server(server):
     with server.connect(dbname="kept", user="keeper") as here, server.connect(dbname="far", user="keeper") as there:
         first = here.execute("SELECT split_part(umoptions[1], '=', 2) FROM pg_user_mappings WHERE srvname = 'usr'").fetchone()[0]
         there.execute("CREATE EXTENSION flake")
-        there.execute("SELECT flake_import_key('usr', %b, 'twitter')", (bytes.fromhex(first),))
+        there.execute("SELECT flake_import_key('usr', 'twitter', %b)", (bytes.fromhex(first),))
         texts = [text for text, in here.execute(SEALED)]
         opened = "SELECT flake_unseal(text, 'usr') FROM unnest(%s::text[]) text"
         assert [id for id, in there.execute(opened, (texts,))] == [1, 2, 3, 4, *[None] * 6]
@@ -86,7 +86,7 @@ def test_the_page_s_statements_bring_a_rotation_to_another_server(server):
         there.execute(statements)
         assert [id for id, in there.execute(opened, (texts,))] == list(range(1, 11))
         assert there.execute(SEALED).fetchall() == here.execute(SEALED).fetchall()
-        alike = "SELECT secret, ids::text, fingerprint FROM flake_keys ORDER BY 1"
+        alike = "SELECT version, ids::text, fingerprint FROM flake_keys ORDER BY 1"
         assert there.execute(alike).fetchall() == here.execute(alike).fetchall()
         assert there.execute("SELECT ok FROM flake_check() WHERE name = 'keys'").fetchone() == (True,)
 

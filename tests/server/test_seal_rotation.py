@@ -58,7 +58,7 @@ def test_a_rotation_takes_its_bound_from_the_clock(db):
         assert timedelta(seconds=60) <= at - before <= timedelta(seconds=70) + tick, layout
         query = "SELECT count(*) FROM sealed WHERE flake_unseal(flake_seal, %s) = id"
         assert db.execute(query, [key]).fetchone() == (20,), layout
-        query = "SELECT secret, ids, times, stored FROM flake_keys WHERE name = %s ORDER BY secret"
+        query = "SELECT version, ids, times, stored FROM flake_keys WHERE name = %s ORDER BY version"
         ranges = db.execute(query, [key]).fetchall()
         assert [(row[0], row[3]) for row in ranges] == [(1, True), (2, True)]
         (_, old, before, _), (_, new, after, _) = ranges
@@ -179,10 +179,10 @@ def test_the_true_secret_takes_the_place_of_another_one(db):
     db.execute("GRANT USAGE ON FOREIGN SERVER usr TO sealing")
     assert db.execute("SELECT flake_unseal(%s, 'usr')", [link]).fetchone() == (None,)
     db.execute("SAVEPOINT before")
-    pytest.raises(psycopg.errors.DuplicateObject, db.execute, "SELECT flake_import_key('usr', %b, 'twitter')", [true])
+    pytest.raises(psycopg.errors.DuplicateObject, db.execute, "SELECT flake_import_key('usr', 'twitter', %b)", [true])
     db.execute("ROLLBACK TO before")
-    db.execute("SELECT flake_import_key('usr', %b, 'twitter', force => true)", [true])
-    assert db.execute("SELECT layout, secret, stored FROM flake_keys").fetchall() == [("twitter", 1, True)]
+    db.execute("SELECT flake_import_key('usr', 'twitter', %b, force => true)", [true])
+    assert db.execute("SELECT layout, version, stored FROM flake_keys").fetchall() == [("twitter", 1, True)]
     assert db.execute("SELECT cardinality(umoptions) FROM pg_user_mapping").fetchall() == [(1,)]
     db.execute("SET ROLE sealing")
     assert db.execute("SELECT flake_unseal(%s, 'usr')", [link]).fetchone() == (42,)
@@ -196,10 +196,10 @@ def test_a_secret_comes_back_to_a_key_of_its_layout(db):
     db.execute("DROP USER MAPPING FOR PUBLIC SERVER usr")
     assert db.execute("SELECT stored FROM flake_keys").fetchone() == (False,)
     db.execute("SAVEPOINT before")
-    error = pytest.raises(psycopg.Error, db.execute, "SELECT flake_import_key('usr', %b, 'twitter')", [true]).value
+    error = pytest.raises(psycopg.Error, db.execute, "SELECT flake_import_key('usr', 'twitter', %b)", [true]).value
     assert error.diag.message_detail == 'Its layout is "si".'
     db.execute("ROLLBACK TO before")
-    db.execute("SELECT flake_import_key('usr', %b, 'si')", [true])
+    db.execute("SELECT flake_import_key('usr', 'si', %b)", [true])
     assert db.execute("SELECT stored FROM flake_keys").fetchone() == (True,)
 
 

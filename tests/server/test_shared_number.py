@@ -142,7 +142,7 @@ def test_keys_from_elsewhere_are_fine(own_servers):
     server.sql("INSERT INTO orders (item) SELECT 'tea' FROM generate_series(1, 1000)")
     with server.connect() as db:
         db.execute("SET lock_timeout = '5s'")
-        first = db.execute("SELECT first_id FROM flake_convert('orders')").fetchone()[0]
+        first = db.execute("SELECT first_id FROM flake_convert('orders', 'twitter')").fetchone()[0]
         page = (ROOT / "docs/how-to/convert.md").read_text()
         ids = re.search(r"CREATE TABLE order_ids AS\n.*?;\n", page, re.S)[0].replace(":first_id", str(first))
         db.execute(ids + "UPDATE orders SET id = new_id FROM order_ids WHERE id = old_id")

@@ -172,13 +172,6 @@ def test_an_empty_result_writes_nothing_and_waits_for_nobody(server, db):
         other.execute("SELECT FROM positions FOR UPDATE")
         assert events(other) == []
     db.execute("COMMIT")
-    with db.transaction():
-        db.execute("SET TRANSACTION READ ONLY")
-        assert events(db) == []
-    db.execute("UPDATE positions SET last = NULL")
-    with db.transaction():
-        db.execute("SET TRANSACTION READ ONLY")
-        refused(db, "25006")
 
 
 def test_other_consumers_do_not_wait(server, db):

@@ -148,6 +148,21 @@ def test_each_missing_privilege_is_an_error(server, db):
         assert db.execute(LAST).fetchone() == (None,)
 
 
+def test_a_consumer_that_cannot_move_its_position_learns_it_before_there_is_a_row(server, db):
+    assert len(events(db)) == 10
+    with role(server) as consumer:
+        db.execute("GRANT SELECT ON outbox, positions TO consumer")
+        error = refused(consumer, "42501")
+        assert error.diag.message_primary == "permission denied for table positions"
+        db.execute("GRANT UPDATE (name) ON positions TO consumer")
+        refused(consumer, "42501")
+        db.execute("GRANT UPDATE (last) ON positions TO consumer")
+        assert events(consumer) == []
+        consumer.execute("BEGIN READ ONLY")
+        error = refused(consumer, "25006")
+        assert error.diag.message_primary == "cannot execute flake_take() in a read-only transaction"
+
+
 def test_row_security_of_the_table_is_refused(server, db):
     with role(server) as consumer:
         db.execute("""GRANT SELECT ON outbox TO consumer; GRANT SELECT, UPDATE ON positions TO consumer;

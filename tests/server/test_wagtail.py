@@ -61,7 +61,7 @@ def test_a_wagtail_site_is_widened_converted_and_undone(own_servers):
         undos = []
         for table in keys:
             db.execute("BEGIN; SET LOCAL lock_timeout = '5s'")
-            undos.append(db.execute("SELECT undo FROM flake_convert(%s)", (table,)).fetchone()[0])
+            undos.append(db.execute("SELECT undo FROM flake_convert(%s, 'twitter')", (table,)).fetchone()[0])
             db.execute("COMMIT")
         assert rows(db) == kept
 

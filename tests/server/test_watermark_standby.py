@@ -64,6 +64,22 @@ def test_a_standby_returns_what_was_published(own_servers):
         assert below(standby, primary) == [first, held, later]
 
 
+def test_a_read_only_transaction_publishes_nothing(own_servers):
+    """It would write for others. It may make IDs and ask for a watermark."""
+    primary, standby = with_standby(own_servers)
+    with primary.connect() as db:
+        publish_above(db, insert(db))
+        before = below(standby, primary)
+        insert(db)
+        db.execute("BEGIN READ ONLY; SELECT flake_next('twitter'), flake_watermark()")
+        error = pytest.raises(psycopg.errors.ReadOnlySqlTransaction, publish, db).value
+        assert error.diag.message_primary == "cannot execute flake_publish_watermark() in a read-only transaction"
+        db.execute("ROLLBACK")
+        assert below(standby, primary) == before and len(before) == 1
+        publish(db)
+        assert len(below(standby, primary)) == 2
+
+
 @pytest.mark.matrix
 @pytest.mark.parametrize("how", ["rolled back", "repeatable", "prepared", "by a trigger"])
 def test_it_is_published_at_once_in_any_transaction(own_servers, how):

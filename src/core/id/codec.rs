@@ -125,8 +125,11 @@ impl Layout {
         if !self.has_tag() {
             return Err(Error::NoTag { layout: self.name.clone() });
         }
-        self.check_part("tag", tag, self.geometry.tag.max())?;
-        Ok(self.geometry.tag.put(tag as u64))
+        let max = self.geometry.tag.max();
+        match u64::try_from(tag) {
+            Ok(tag) if tag <= max => Ok(self.geometry.tag.put(tag)),
+            _ => Err(Error::TagOutOfRange { layout: self.name.clone(), tag, max }),
+        }
     }
 
     /// Returns the smallest ID of the tick that holds the instant.
@@ -180,9 +183,8 @@ impl Layout {
         })
     }
 
-    fn check_part(&self, part: impl Into<Cow<'static, str>>, number: impl Into<i128>, max: u64) -> Result<(), Error> {
-        let number = number.into();
-        if !(0..=i128::from(max)).contains(&number) {
+    fn check_part(&self, part: impl Into<Cow<'static, str>>, number: u64, max: u64) -> Result<(), Error> {
+        if number > max {
             return Err(Error::PartOutOfRange { layout: self.name.clone(), part: part.into(), number, max });
         }
         Ok(())

@@ -49,6 +49,7 @@ fn flake_take(
     }
     // A standby returns watermarks, but cannot move a position.
     recovery::refuse(c"flake_take()");
+    recovery::forbid_if_read_only(c"flake_take()");
     if transaction::has_one_snapshot() {
         let detail = "In REPEATABLE READ and SERIALIZABLE, the snapshot can be older than the consumer's position, or than the \
                       rows of the table.";
@@ -174,7 +175,7 @@ fn table_of(row: pg_sys::Oid) -> pg_sys::Oid {
     table
 }
 
-/// Checks the columns of the table of positions.
+/// Checks the columns of the table of positions, and the privilege to move one.
 fn check_positions(positions: pg_sys::Oid, key: &Key) {
     let kind_of =
         |column| relation::base_type(relation::type_of_column(positions, relation::column(positions, column)));
@@ -193,6 +194,8 @@ fn check_positions(positions: pg_sys::Oid, key: &Key) {
             ))
             .raise()
     }
+    // Otherwise a consumer without the privilege would seem to have nothing to read until there is a row.
+    relation::require_update(positions, relation::column(positions, c"last"));
 }
 
 fn refuse_positions(positions: pg_sys::Oid) -> ! {

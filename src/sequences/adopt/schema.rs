@@ -84,7 +84,7 @@ fn candidates(schema: pg_sys::Oid) -> Vec<Candidate> {
         b"SELECT ARRAY[c.relation::pg_catalog.oid::pg_catalog.text, c.relation::pg_catalog.text, c.obstacle] FROM ",
         &own_schema()[..],
         b".flake_candidates c JOIN pg_catalog.pg_class r ON r.oid OPERATOR(pg_catalog.=) c.relation \
-          WHERE r.relnamespace OPERATOR(pg_catalog.=) $1 AND c.\"column\" IS NOT NULL ORDER BY c.relation::pg_catalog.oid",
+          WHERE r.relnamespace OPERATOR(pg_catalog.=) $1 AND c.column_name IS NOT NULL ORDER BY c.relation::pg_catalog.oid",
     ]
     .concat();
     rows(query, &[schema.into()]).into_iter().filter_map(Candidate::of).collect()
@@ -95,7 +95,7 @@ fn candidates(schema: pg_sys::Oid) -> Vec<Candidate> {
 pub fn route_all(procedure: &Procedure, schema: Option<pg_sys::Oid>) {
     let query = [
         b"SELECT ARRAY[u.relation::pg_catalog.oid::pg_catalog.text, pg_catalog.concat('ALTER TABLE ONLY ', u.relation, \
-              ' ALTER COLUMN ', pg_catalog.quote_ident(u.\"column\"), ' SET DEFAULT flake_sequences.nextval(', \
+              ' ALTER COLUMN ', pg_catalog.quote_ident(u.column_name), ' SET DEFAULT flake_sequences.nextval(', \
               pg_catalog.quote_literal(u.sequence::pg_catalog.text), '::pg_catalog.regclass)')] FROM ",
         &own_schema()[..],
         b".flake_unrouted u JOIN pg_catalog.pg_class r ON r.oid OPERATOR(pg_catalog.=) u.relation \

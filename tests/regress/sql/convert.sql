@@ -3,11 +3,11 @@ SET lock_timeout = '10s';
 SET client_min_messages = error; -- A WARNING names a new ID.
 CREATE TABLE serial_key (id bigserial PRIMARY KEY, n int);
 INSERT INTO serial_key (n) VALUES (1), (2);
-SELECT first_id = flake_min(flake_timestamp(first_id)) AS begins_a_tick, first_id, undo FROM flake_convert('serial_key') \gset
+SELECT first_id = flake_min(flake_timestamp(first_id)) AS begins_a_tick, first_id, undo FROM flake_convert('serial_key', 'twitter') \gset
 SELECT :'begins_a_tick' AS begins_a_tick, :'undo' AS undo;
 INSERT INTO serial_key (n) VALUES (3) RETURNING id >= :first_id AS is_new;
 \d serial_key
-SELECT flake_convert('serial_key');
+SELECT flake_convert('serial_key', 'twitter');
 :undo;
 INSERT INTO serial_key (n) VALUES (4) RETURNING id;
 
@@ -23,7 +23,7 @@ CREATE TABLE own_key (id bigint PRIMARY KEY);
 INSERT INTO own_key VALUES (4000000000000000000);
 -- The DETAIL has the next ID, which is another one each time.
 \set VERBOSITY terse
-SELECT flake_convert('own_key');
+SELECT flake_convert('own_key', 'twitter');
 SELECT undo FROM flake_convert(relation => 'own_key', layout => 'instagram');
-SELECT flake_convert(NULL), flake_convert('own_key', NULL);
+SELECT flake_convert(NULL, 'twitter'), flake_convert('own_key', NULL);
 DROP TABLE serial_key, identity_key, own_key;

@@ -12,7 +12,7 @@ CREATE TEMPORARY TABLE vectors (secret text, id bigint, uuid uuid, text text);
 \getenv srcdir PG_ABS_SRCDIR
 \set load '\\copy vectors FROM ''' :srcdir '/../vectors/seal.csv'' WITH (FORMAT csv, HEADER)'
 :load
-SELECT flake_import_key('vectors' || repeat('x', n::int), decode(secret, 'hex'), 'twitter')
+SELECT flake_import_key('vectors' || repeat('x', n::int), 'twitter', decode(secret, 'hex'))
 FROM (SELECT secret, row_number() OVER (ORDER BY secret) FROM vectors GROUP BY secret) s(secret, n);
 SELECT count(*) FILTER (WHERE v.id IS NOT NULL) AS sealed, count(*) FILTER (WHERE v.id IS NULL) AS refused,
        bool_and(flake_seal_uuid(v.id, k.name) = v.uuid AND flake_seal(v.id, k.name) = k.name || '_' || v.text) AS same,
@@ -66,7 +66,7 @@ FROM pg_foreign_server JOIN pg_foreign_data_wrapper w ON w.oid = srvfdw WHERE fd
 
 -- Mistakes.
 SELECT flake_create_key('usr', 'twitter');
-SELECT flake_import_key('other', decode(min(secret), 'hex'), 'twitter') FROM vectors;
+SELECT flake_import_key('other', 'twitter', decode(min(secret), 'hex')) FROM vectors;
 SELECT flake_rotate_key('usr', -9223372036854775808, true);
 CREATE SERVER mistake FOREIGN DATA WRAPPER flake_key;
 CREATE SERVER mistake FOREIGN DATA WRAPPER flake_key OPTIONS (key2 'aes128-uuid8 -9223372036854775808 0011223344556677');
@@ -81,14 +81,19 @@ SELECT flake_drop_key('usr');
 ROLLBACK;
 DROP USER MAPPING FOR CURRENT_USER SERVER usr;
 
+-- Layouts and keys share their names. No call replaces a layout by a key.
+SELECT flake_create_layout('taken', '{"like": "si"}');
+SELECT flake_create_key('taken', 'twitter');
+SELECT flake_drop_layout('taken');
+
 -- A secret that is missing or another one is noticed, and can be put back.
 ALTER USER MAPPING FOR PUBLIC SERVER vectorsxx OPTIONS (SET key1 '00112233445566778899aabbccddeeff');
 SELECT flake_seal(1, 'vectorsxx');
-SELECT flake_import_key('vectorsxx', decode(secret, 'hex'), 'twitter') FROM (SELECT DISTINCT secret FROM vectors ORDER BY 1 OFFSET 1 LIMIT 1) s;
+SELECT flake_import_key('vectorsxx', 'twitter', decode(secret, 'hex')) FROM (SELECT DISTINCT secret FROM vectors ORDER BY 1 OFFSET 1 LIMIT 1) s;
 DROP USER MAPPING FOR PUBLIC SERVER vectorsxx;
 SELECT flake_seal(1, 'vectorsxx');
 SELECT name, ok, detail, hint FROM flake_check() WHERE name = 'keys';
-SELECT flake_import_key('vectorsxx', decode(secret, 'hex'), 'twitter') FROM (SELECT DISTINCT secret FROM vectors ORDER BY 1 OFFSET 1 LIMIT 1) s;
+SELECT flake_import_key('vectorsxx', 'twitter', decode(secret, 'hex')) FROM (SELECT DISTINCT secret FROM vectors ORDER BY 1 OFFSET 1 LIMIT 1) s;
 SELECT name, ok, detail, hint FROM flake_check() WHERE name = 'keys';
 
 -- A key that something names is not dropped.

@@ -2,7 +2,7 @@
 CREATE EXTENSION flake_sequences;
 CREATE TABLE adopted (id bigserial PRIMARY KEY, v int);
 INSERT INTO adopted (v) VALUES (1), (2);
-SELECT "column", sequence, kind, obstacle FROM flake_candidates WHERE relation = 'adopted'::regclass;
+SELECT column_name, sequence, kind, obstacle FROM flake_candidates WHERE relation = 'adopted'::regclass;
 CALL flake_adopt('adopted', 'si');
 INSERT INTO adopted (v) VALUES (3) RETURNING id > 1000000000000 AS is_id, lastval() = id AS is_last;
 SELECT nextval('adopted_id_seq');
