@@ -63,18 +63,23 @@ CREATE FUNCTION flake.may_use(sequence oid) RETURNS boolean STABLE SET search_pa
 
 -- The caller may not set the sequences, and the function cannot tell which role calls it. So any role can change the last value of an
 -- adopted sequence, from which nothing follows: with the increment, PostgreSQL's nextval() raises an error above the range's end, -2^53,
--- whichever value below 2^63 - 2^53 the sequence has.
-CREATE FUNCTION flake.remember(sequence oid, id bigint) RETURNS void VOLATILE SECURITY DEFINER
+-- whichever value below 2^63 - 2^53 the sequence has. Returns false, and sets nothing, if the sequence is not adopted.
+CREATE FUNCTION flake.remember(sequence oid, id bigint) RETURNS boolean VOLATILE SECURITY DEFINER
     SET search_path = pg_catalog, pg_temp LANGUAGE plpgsql AS $$
 BEGIN
-    IF flake.adopted(sequence) IS NOT NULL THEN
-        IF id >= 9214364837600034816 THEN
-            RAISE 'ID % is too large for an adopted sequence', id USING ERRCODE = '2200H',
-                DETAIL = 'From 9214364837600034816 on, PostgreSQL''s nextval() would return small numbers after it.',
-                HINT = 'Release the sequence and adopt it with a layout whose epoch is later.';
-        END IF;
-        PERFORM nextval('flake.last_value'), setval('flake.last_value', id), setval(sequence::regclass, id);
+    -- This locks the sequence as nextval() does, and waits for a session that releases it.
+    PERFORM pg_sequence_last_value(sequence);
+    -- The parameters are those of now. The snapshot may be from before a release.
+    IF flake.adopted(sequence) IS NULL OR (SELECT start_value FROM pg_sequence_parameters(sequence)) > -4503599627370496 THEN
+        RETURN false;
     END IF;
+    IF id >= 9214364837600034816 THEN
+        RAISE 'ID % is too large for an adopted sequence', id USING ERRCODE = '2200H',
+            DETAIL = 'From 9214364837600034816 on, PostgreSQL''s nextval() would return small numbers after it.',
+            HINT = 'Release the sequence and adopt it with a layout whose epoch is later.';
+    END IF;
+    PERFORM nextval('flake.last_value'), setval('flake.last_value', id), setval(sequence::regclass, id);
+    RETURN true;
 END $$;
 
 DO $do$
@@ -92,8 +97,8 @@ BEGIN
                 RAISE 'permission denied for sequence %%', $1 USING ERRCODE = '42501';
             END IF;
             id := %s.flake_next(layout);
-            PERFORM flake.remember($1, id);
-            RETURN id;
+            -- A sequence that was released meanwhile counts on.
+            RETURN CASE WHEN flake.remember($1, id) THEN id ELSE pg_catalog.nextval($1) END;
         END $b$$f$, (SELECT n.nspname::regnamespace FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace
                      WHERE p.oid = flake.maker()));
 END $do$;
@@ -109,6 +114,7 @@ BEGIN
     SELECT a.attname, pg_get_serial_sequence(c.oid::regclass::text, a.attname), a.attidentity <> '', pg_get_expr(d.adbin, d.adrelid), CASE
             WHEN pg_get_userbyid(c.relowner) <> current_user THEN 'Another role owns it.'
             WHEN c.relkind NOT IN ('r', 'p') OR c.relispartition OR c.relpersistence = 't' THEN 'It is not a table of its own.'
+            WHEN row_security_active(c.oid) THEN 'Its row security hides rows from its owner.'
             WHEN EXISTS (SELECT FROM pg_inherits WHERE inhparent = c.oid) AND c.relkind = 'r' THEN 'Other tables inherit from it.'
             WHEN a.attname IS NULL THEN 'It has no primary key of one column.'
             WHEN a.atttypid <> 'bigint'::regtype THEN 'Its key is not a bigint.'
@@ -120,7 +126,12 @@ BEGIN
         WHERE c.oid = relation;
     -- Names of schemas come with each relation, because none is in this function's path.
     fault := COALESCE(fault, CASE WHEN sequence IS NULL THEN 'Its key owns no sequence.'
-        WHEN NOT is_identity AND expression !~ '^(\w+\.)?nextval\(''([^'']|'''')*''::regclass\)$' THEN 'The default of its key is another expression.' END);
+        WHEN NOT is_identity AND expression !~ '^(\w+\.)?nextval\(''([^'']|'''')*''::regclass\)$' THEN 'The default of its key is another expression.'
+        WHEN NOT is_identity AND NOT EXISTS (
+            SELECT FROM pg_depend u JOIN pg_attrdef e ON e.oid = u.objid JOIN pg_attribute a ON a.attrelid = e.adrelid AND a.attnum = e.adnum
+            WHERE u.classid = 'pg_attrdef'::regclass AND u.refclassid = 'pg_class'::regclass AND u.refobjid = sequence
+                AND a.attrelid = relation AND a.attname = name)
+        THEN 'The default of its key uses another sequence than the one that the key owns.' END);
     IF fault IS NOT NULL THEN
         RAISE 'cannot adopt or release the sequence of %', relation USING ERRCODE = '55000', DETAIL = fault,
             HINT = 'Call it as the owner of a table whose primary key is a bigint with a sequence.';
@@ -128,13 +139,46 @@ BEGIN
     EXECUTE format('SELECT max(%I) FROM %s', name, relation) INTO top;
 END $$;
 
+-- Gives a sequence that was made in the place of another the comment and the privileges of that, except for those of one role.
+CREATE FUNCTION flake.inherit(place text, comment text, acl aclitem[], omitted oid DEFAULT NULL) RETURNS void SET search_path = pg_catalog, pg_temp LANGUAGE plpgsql AS $$
+DECLARE
+    granted record;
+BEGIN
+    EXECUTE format('COMMENT ON SEQUENCE %s IS %L', place, comment);
+    -- Default privileges may have given it others than the old one had.
+    FOR granted IN SELECT DISTINCT CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE a.grantee::regrole::text END AS grantee
+        FROM pg_class c, aclexplode(COALESCE(c.relacl, acldefault('s', c.relowner))) a
+        WHERE c.oid = place::regclass AND (acl IS NOT NULL OR a.grantee <> c.relowner)
+    LOOP
+        EXECUTE format('REVOKE ALL ON SEQUENCE %s FROM %s', place, granted.grantee);
+    END LOOP;
+    FOR granted IN SELECT a.privilege_type, CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE a.grantee::regrole::text END AS grantee,
+            CASE WHEN a.is_grantable THEN 'WITH GRANT OPTION' END AS option
+        FROM pg_class c, aclexplode(acl) a WHERE c.oid = place::regclass AND (a.grantee = c.relowner OR a.grantee IS DISTINCT FROM omitted)
+    LOOP
+        EXECUTE format('GRANT %s ON SEQUENCE %s TO %s %s', granted.privilege_type, place, granted.grantee, granted.option);
+    END LOOP;
+END $$;
+
 -- Waits for the table at most as long as lock_timeout says, or two seconds, because others wait behind it.
 CREATE FUNCTION flake.lock(relation regclass) RETURNS void SET search_path = pg_catalog, pg_temp LANGUAGE plpgsql AS $$
+DECLARE
+    name text := relation;
 BEGIN
+    IF current_setting('transaction_isolation') NOT IN ('read committed', 'read uncommitted') THEN
+        RAISE 'cannot adopt or release the sequence of %', relation USING ERRCODE = '25000',
+            DETAIL = 'A transaction of this isolation level does not see keys that were committed after it began.',
+            HINT = 'Use READ COMMITTED.';
+    END IF;
     IF current_setting('lock_timeout') = '0' THEN
         PERFORM set_config('lock_timeout', '2s', true);
     END IF;
-    EXECUTE format('LOCK TABLE %s IN ACCESS EXCLUSIVE MODE', relation);
+    EXECUTE format('LOCK TABLE %s IN ACCESS EXCLUSIVE MODE', name);
+    -- The statement may have waited while another table got the name.
+    IF relation::text <> name THEN
+        RAISE 'cannot adopt or release the sequence of %', name USING ERRCODE = '55000', DETAIL = 'The table was renamed meanwhile.',
+            HINT = 'Call it again.';
+    END IF;
 END $$;
 
 CREATE FUNCTION flake.first_id(layout text) RETURNS bigint VOLATILE SET search_path = pg_catalog, pg_temp LANGUAGE plpgsql AS $$
@@ -156,7 +200,6 @@ DECLARE
     next bigint;
     comment text;
     acl aclitem[];
-    granted record;
 BEGIN
     PERFORM flake.lock(relation);
     key := flake.sequence_of(relation);
@@ -178,28 +221,19 @@ BEGIN
     IF key.is_identity THEN
         EXECUTE format('ALTER TABLE %s ALTER %I DROP IDENTITY', relation, key.name);
         EXECUTE format('CREATE SEQUENCE %s OWNED BY %s.%I', place, relation, key.name);
-        EXECUTE format('COMMENT ON SEQUENCE %s IS %L', place, comment);
-        -- Default privileges may have given it others than the old one had.
-        FOR granted IN SELECT DISTINCT CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE a.grantee::regrole::text END AS grantee
-            FROM pg_class c, aclexplode(c.relacl) a WHERE c.oid = place::regclass AND a.grantee <> c.relowner
-        LOOP
-            EXECUTE format('REVOKE ALL ON SEQUENCE %s FROM %s', place, granted.grantee);
-        END LOOP;
-        FOR granted IN SELECT a.privilege_type, CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE a.grantee::regrole::text END AS grantee
-            FROM aclexplode(acl) a
-        LOOP
-            EXECUTE format('GRANT %s ON SEQUENCE %s TO %s', granted.privilege_type, place, granted.grantee);
-        END LOOP;
     END IF;
     EXECUTE format('ALTER SEQUENCE %s AS bigint INCREMENT -9223372036854775808 MINVALUE %s MAXVALUE 9223372036854775807
         START %s RESTART NO CYCLE CACHE 1', place, -code - 1, -code);
     PERFORM setval(place::regclass, -code);
+    IF key.is_identity THEN
+        PERFORM flake.inherit(place, comment, acl);
+    END IF;
     -- The function that sets it runs as the owner of this edition.
     EXECUTE format('GRANT USAGE, UPDATE ON SEQUENCE %s TO %s', place,
         (SELECT proowner::regrole FROM pg_proc WHERE oid = 'flake.remember'::regproc));
     EXECUTE format('ALTER TABLE %s ALTER %I SET DEFAULT flake_sequences.nextval(%L::regclass)', relation, key.name, place);
-    undo := format('CALL flake_release(%L, next => %s, as_identity => %s)',
-        (SELECT format('%I.%I', relnamespace::regnamespace, relname) FROM pg_class WHERE oid = relation), next, key.is_identity::text);
+    -- The name has its schema, because none is in this procedure's path.
+    undo := format('CALL flake_release(%L, next => %s, as_identity => %s)', relation, next, key.is_identity::text);
 END $$;
 
 CREATE PROCEDURE flake.flake_release(relation regclass, next bigint DEFAULT NULL, as_identity boolean DEFAULT false)
@@ -207,6 +241,8 @@ CREATE PROCEDURE flake.flake_release(relation regclass, next bigint DEFAULT NULL
 DECLARE
     key record;
     place text;
+    comment text;
+    acl aclitem[];
 BEGIN
     PERFORM flake.lock(relation);
     key := flake.sequence_of(relation);
@@ -215,15 +251,19 @@ BEGIN
         RAISE 'sequence "%" was not adopted', place USING ERRCODE = '55000', DETAIL = 'Its start is not the code of a layout.',
             HINT = 'Only a sequence that flake_adopt has adopted can be released.';
     END IF;
-    -- Sessions may still insert IDs that they have asked for. They are below one that is made now.
+    -- This locks the sequence, so no session asks for an ID any more. Those that were asked for are below one that is made now.
+    EXECUTE format('ALTER SEQUENCE %s CACHE 1', place);
     next := COALESCE(next, GREATEST(key.top, flake.first_id(flake.adopted(key.sequence))) + 1);
     IF as_identity THEN
+        SELECT obj_description(oid, 'pg_class'), relacl INTO comment, acl FROM pg_class WHERE oid = key.sequence;
         EXECUTE format('ALTER TABLE %s ALTER %I DROP DEFAULT', relation, key.name);
         EXECUTE format('DROP SEQUENCE %s', place);
-        EXECUTE format('ALTER TABLE %s ALTER %I ADD GENERATED BY DEFAULT AS IDENTITY (SEQUENCE NAME %s RESTART WITH %s)',
-            relation, key.name, place, next);
+        EXECUTE format('ALTER TABLE %s ALTER %I ADD GENERATED BY DEFAULT AS IDENTITY (SEQUENCE NAME %s MINVALUE %s START %s RESTART WITH %s)',
+            relation, key.name, place, LEAST(next, 1), LEAST(next, 1), next);
+        -- flake_adopt has granted what flake.remember needs.
+        PERFORM flake.inherit(place, comment, acl, (SELECT proowner FROM pg_proc WHERE oid = 'flake.remember'::regproc));
     ELSE
-        EXECUTE format('ALTER SEQUENCE %s INCREMENT 1 MINVALUE 1 START 1 RESTART WITH %s', place, next);
+        EXECUTE format('ALTER SEQUENCE %s INCREMENT 1 MINVALUE %s START %s RESTART WITH %s', place, LEAST(next, 1), LEAST(next, 1), next);
         EXECUTE format('ALTER TABLE %s ALTER %I SET DEFAULT nextval(%L::regclass)', relation, key.name, place);
     END IF;
 END $$;

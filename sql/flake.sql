@@ -392,7 +392,7 @@ CREATE VIEW flake_stat AS
     SELECT ledger, node_id, node_count, sessions, issued, overflow_waits, clock_changes, longest_wait, mark, floor, lead,
            generation
     FROM flake_internal.flake_stat();
-COMMENT ON VIEW flake_stat IS 'counters of all sessions and databases since the server started, and the state of the clock and the marks; for members of pg_monitor';
+COMMENT ON VIEW flake_stat IS 'counters of all sessions and databases since the server started, and the state of the clock and of the mark; for members of pg_monitor';
 COMMENT ON COLUMN flake_stat.ledger IS
     '"open" from the first ID or CREATE EXTENSION on, "unused" before that; "none" if the shared memory belongs to another version of the library';
 COMMENT ON COLUMN flake_stat.node_id IS 'the flake.node_id in force';

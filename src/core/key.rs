@@ -1,4 +1,4 @@
-//! Keys that identify generators in the ledger. All databases of a server share its memory, and the owner of each can define
+//! Keys by which sessions find the cursors of a layout. All databases of a server share its memory, and the owner of each can define
 //! layouts, so nobody must be able to define a layout that gets another layout's key.
 
 use std::hash::{Hash, Hasher};

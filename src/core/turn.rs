@@ -2,7 +2,8 @@
 //!
 //! The problem: after a promotion, the old primary may still run, and nobody knows how far it got. PostgreSQL gives each promotion a
 //! new timeline, and writes a history file that lists the timelines before it. So a new timeline takes a turn that neither of the two
-//! timelines before it has, and the new primary has no ID in common with an old one whose own promotion it has replayed: with any clocks.
+//! timelines before it has. Until turns repeat, the new primary has no ID in common with an old one whose own promotion it has replayed,
+//! whatever the clocks say.
 //!
 //! The history alone does not suffice. It is cut short where an archive begins anew, and after pg_upgrade the timelines begin with 1
 //! again. So the file of a server and the page of each database keep the last two timelines of their writer with their turns, and the

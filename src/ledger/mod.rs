@@ -16,7 +16,7 @@ mod watermark;
 
 pub use self::backend::Backend;
 pub use self::control::Counters;
-pub use self::mark::page::{hold as hold_page, missing as no_page, reserved};
+pub use self::mark::page::{hold as hold_page, missing as no_page, record};
 pub use self::memory::preload;
 pub use self::node::{node_in_force, node_to_read, part_to_read};
 pub use self::operator::{accept_clock, accept_turn, record_mark, start_above, unused};

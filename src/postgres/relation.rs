@@ -24,6 +24,12 @@ pub fn lock_to_read(relation: pg_sys::Oid) {
     unsafe { pg_sys::LockRelationOid(relation, pg_sys::AccessShareLock as pg_sys::LOCKMODE) }
 }
 
+/// Gives up a lock that was taken once to read a relation.
+pub fn unlock_to_read(relation: pg_sys::Oid) {
+    // SAFETY: the caller has taken it.
+    unsafe { pg_sys::UnlockRelationOid(relation, pg_sys::AccessShareLock as pg_sys::LOCKMODE) }
+}
+
 /// Discards everything that this session has cached from the catalog, including plans, as PostgreSQL does after it has missed
 /// invalidation messages.
 pub fn forget_all() {

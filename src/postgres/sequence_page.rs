@@ -1,11 +1,11 @@
-//! The second page of a sequence of the extension, where a database keeps its marks.
+//! The second page of a sequence of the extension, where a database keeps its record.
 //!
-//! The problem: marks must travel with the data of their database, in the WAL, in base backups, and to a copy of the database.
+//! The problem: the record must travel with the data of their database, in the WAL, in base backups, and to a copy of the database.
 //! PostgreSQL copies the files of a sequence with its database, and the WAL carries changes of its pages. Any role can write such a
-//! change, without a transaction ID. Other code of PostgreSQL sees an empty page of a table, because the marks lie in the special
-//! space of the page.
+//! change, without a transaction ID. Other code of PostgreSQL sees an empty page of a table, because the record lies in the
+//! special space of the page.
 //!
-//! `pg_upgrade` copies only the last value of a sequence. So the last value says up to where the marks reach. An unlogged sequence
+//! `pg_upgrade` copies only the last value of a sequence. So the last value says up to when time is reserved. An unlogged sequence
 //! has a copy of the last value, because since version 19, replication of sequences overwrites the last values of logged ones.
 #![allow(unsafe_code, reason = "PostgreSQL's buffers and pages")]
 

@@ -120,7 +120,7 @@ def test_with_one_number_a_clock_that_is_far_behind_is_noticed(own_servers):
             with pytest.raises(psycopg.OperationalError, match="not permitted to log in"):
                 server.connect(user="app")
         pair.switch(pair.old, pair.new, [ABOVE.replace("'twitter')\"\n", "'twitter', force => true)\"\n")])
-        is_well, detail = check(pair.new, "marks")
+        is_well, detail = check(pair.new, "lead")
         assert not is_well and "IDs lead the clock by 2" in detail
         pair.new.set_clock("-1")
         pair.switch(pair.old, pair.new, [ABOVE, COME])

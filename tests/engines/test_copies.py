@@ -13,7 +13,7 @@ import pytest
 import everything
 from clients import Made
 from conftest import signalled
-from standing_clock import at, insert, next_unit, pass_through, running
+from standing_clock import at, insert, next_unit, pass_through
 from test_restored import recover
 from waiting import Background, wait_until
 
@@ -112,8 +112,6 @@ def test_a_copy_in_the_originals_place_makes_none_of_its_ids(own_servers, origin
     launch()
     everything.assert_whole(copied, before)
     if told:
-        # If the clock was behind the time that the copy knows, the function would wait for it.
-        copied.set_clock(running(64))
         copied.sql("SELECT flake_start_above(%s, 'twitter', force => true)", max(map(int, unknown.ids["twitter"])))
     pass_through(copied, again, 0, 60, *AFTERWARDS)
     assert again.common(made) == set()

@@ -45,7 +45,7 @@ class Writers(Background):
 
     def write(self, client, servers):
         for server in itertools.cycle(servers):
-            # A client that loses its connection, or finds the clock behind, tries again. A duplicate key ends the test.
+            # A client that loses its connection, or is refused, tries again. A duplicate key ends the test.
             try:
                 with server.connect(user="app", autocommit=False) as db:
                     while not self.ends.wait(PAUSE):

@@ -15,7 +15,7 @@ KINDS = {
     "sno": "sno_next()::text",
 }
 MAKE = f"SELECT {', '.join(KINDS.values())} FROM generate_series(1, %s)"
-# Errors that a client may get if its server is killed, or if its clock is behind.
+# Errors that a client may get if its server is killed, or makes no IDs.
 EXPECTED = (psycopg.OperationalError, psycopg.errors.ObjectNotInPrerequisiteState, psycopg.errors.QueryCanceled)
 
 # A function that ends the session as some libraries do.
@@ -51,14 +51,14 @@ class Made:
         return {kind for kind, ids in self.ids.items() if ids & others.ids[kind]}
 
     def make_each(self, db, count):
-        """Makes IDs of each kind. Returns the kinds whose clock is too far behind."""
-        behind = []
+        """Makes IDs of each kind. Returns the kinds that were refused."""
+        refused = []
         for kind, call in KINDS.items():
             try:
                 self.add(db.execute(f"SELECT {call} FROM generate_series(1, %s)", (count,)).fetchall(), [kind])
             except psycopg.errors.ObjectNotInPrerequisiteState:
-                behind.append(kind)
-        return behind
+                refused.append(kind)
+        return refused
 
     def __len__(self):
         return sum(map(len, self.ids.values()))

@@ -139,7 +139,7 @@ def insert(server, made, **options):
 
 
 def open_ledger(server, made):
-    """Asks for IDs at the current time, whether they can be made or not."""
+    """Asks for IDs until the ledger is open."""
 
     def opened():
         attempts(server, made)
@@ -149,7 +149,7 @@ def open_ledger(server, made):
 
 
 def pass_through(server, made, *instants, rows=ROWS, **options):
-    """Sets the clock to instants at which IDs may exist. Eight seconds after the last one, nothing is refused any more."""
+    """Sets the clock to instants at which IDs may exist, and to eight seconds after the last one, where all sessions make IDs."""
     for seconds in instants:
         server.set_clock(at(seconds))
         attempts(server, made, rows, **options)

@@ -45,7 +45,7 @@ def look_at_turn(cluster, node):
 
 
 def make_all_kinds(cluster, node, database):
-    """Makes IDs of every kind. The clock is above all used time, so only a busy machine may delay them."""
+    """Makes IDs of every kind. Only a busy machine may delay them."""
     for kind, call in CALLS.items():
         batch = cluster.oracle.begin(node, database, kind, "final")
         # After a failure there is no reason to wait long for another one.

@@ -44,8 +44,8 @@ def another_database(one, its, other, others, tick):
 
 
 def a_turn_that_comes_again(one, its, other, others, tick):
-    """It rests on "A primary and its successor four promotions later (three, if PostgreSQL has skipped a number of a timeline),
-    which has the same turn: while the old one still runs"."""
+    """It rests on "A primary and its successor four promotions later (three, if PostgreSQL has skipped a number of a timeline,
+    or one of them was a `pg_upgrade`), which has the same turn: while the old one still runs"."""
     branch = parted(its, others)
     return branch is not None and one.ended > branch.cut and promotions(its.branch, others.branch) >= SOONEST
 

@@ -248,7 +248,7 @@ def recreate(cluster, node):
         db.execute("CREATE DATABASE recreated TEMPLATE template0")
     with node.server.connect(dbname="recreated") as db:
         for statement in ["CREATE EXTENSION flake", MAKE, "DROP EXTENSION flake", "CREATE EXTENSION flake", MAKE]:
-            # The statements that make IDs may have to wait for the clock. The others must succeed, however busy the machine is.
+            # The statements that make IDs may be refused. The others must succeed, however busy the machine is.
             db.execute(f"SET statement_timeout = '{3 if statement == MAKE else LONG}s'")
             with contextlib.suppress(psycopg.errors.QueryCanceled, psycopg.errors.ObjectNotInPrerequisiteState):
                 db.execute(statement)

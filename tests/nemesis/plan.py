@@ -24,7 +24,7 @@ class Plan:
         self.copies = 0
         # Which libraries the standbys preload at their first start.
         self.preloading = random.Random(f"{seed} preloading").choices(["", "flake"], k=2)
-        # A server on which watermarks are asked for has stricter marks, so some servers of a plan have no consumers.
+        # Announced watermarks reserve time too, so some servers of a plan have no consumers.
         groups = {"abcd": ["abc", "d"], "d": ["d"]}.get(self.servers, ["abc"])
         self.tailed = [group for group in groups if self.random.random() < 0.6]
         # If all clients use one database, the guarantee for each database covers all of them.

@@ -200,6 +200,7 @@ def test_a_privilege_that_is_taken_away_is_missed_by_a_statement_that_runs(serve
         owner.execute("SELECT pg_advisory_lock(1)")
         waiting = Waiting(server, adopted, lambda adopted: state(adopted, statement))
         owner.execute("REVOKE USAGE ON SEQUENCE orders_id_seq FROM app")
+        # In one call with the other statement, the lock would end before the transaction.
         owner.execute("SELECT pg_advisory_unlock(1)")
         assert waiting.end() == "42501"
 

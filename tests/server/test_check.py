@@ -9,7 +9,7 @@ from test_ledger import GREEDY, put_other_version
 from waiting import wait_until
 
 CHECKS = [
-    "node number", "settings", "rates", "end of layouts", "layouts", "greatest keys", "shared number", "marks",
+    "node number", "settings", "rates", "end of layouts", "layouts", "greatest keys", "shared number", "lead",
     "pg_upgrade", "library", "keys", "turn",
 ]  # fmt: skip
 
@@ -49,7 +49,7 @@ def test_a_server_that_is_well_and_asking_changes_nothing(node_1_of_4):
     with server.connect(user="nobody") as db:
         assert wrong(db) == []
         assert findings(db)["settings"][1] == "From the first ID on, this server is node 1 of 4."
-        assert findings(db)["marks"][1] == "No ID has been made since the server started."
+        assert findings(db)["lead"][1] == "No ID has been made since the server started."
         assert server.sql(stats) == [("unused", None, 0)]
         assert (mark.read_bytes() if mark.exists() else None) == before
         db.execute("SELECT flake_next('twitter')")
@@ -271,14 +271,14 @@ def test_a_lead_is_named(servers):
         db.execute("SELECT flake_next('twitter')")
         assert wrong(db) == []
         server.set_clock("+0")
-        assert wrong(db) == ["marks"]
-        _, detail, hint = findings(db)["marks"]
+        assert wrong(db) == ["lead"]
+        _, detail, hint = findings(db)["lead"]
         assert detail.startswith("IDs lead the clock by 3") and "flake_accept_clock()" in hint
         assert "docs/how-to/runbook.md" in hint and "max_lead" not in hint
         db.execute("SELECT flake_next('twitter')")
-        assert wrong(db) == ["marks"]
+        assert wrong(db) == ["lead"]
         server.set_clock("-100000")
-        assert "flake.max_lead" in findings(db)["marks"][2]
+        assert "flake.max_lead" in findings(db)["lead"][2]
         server.set_clock("+0")
         assert server.value("SELECT flake_accept_clock() < now() + interval '1 minute'")
         assert wrong(db) == []
@@ -307,7 +307,7 @@ def test_a_library_of_another_version_is_named(servers):
         ok, detail, hint = findings(db)["library"]
         assert not ok and detail.startswith("The server's shared memory has form 99 ") and hint.startswith("Restart the server")
         # The other checks need shared memory.
-        assert wrong(db) == ["settings", "shared number", "marks", "pg_upgrade", "library", "turn"]
+        assert wrong(db) == ["settings", "shared number", "lead", "pg_upgrade", "library", "turn"]
     server.restart()
     assert check(server, "library")[0]
 

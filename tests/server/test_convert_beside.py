@@ -53,6 +53,9 @@ def test_the_greatest_key_is_looked_for_without_the_lock(server, db):
 MEANWHILE = {
     "a key above the first ID": (
         "INSERT INTO {} VALUES (4000000000000000000)", ("Its greatest ID is 4000000000000000000", "instagram")),
+    "another table of its name": (
+        "ALTER TABLE {0} RENAME TO replaced; CREATE TABLE {0} (id bigint PRIMARY KEY)",
+        ("was renamed meanwhile", "Call flake_convert again")),
     "a conversion": ("SELECT flake_convert('{}', 'twitter', force => true)", ("calls flake already", "DROP DEFAULT first")),
 }  # fmt: skip
 
@@ -69,6 +72,17 @@ def test_it_looks_again_when_it_has_the_lock(server, db, act):
         assert waiting.is_alive()
         other.execute("COMMIT")
         waiting.end()
+
+
+def test_it_asks_again_whether_clients_may_choose_keys(server, db):
+    db.execute("CREATE TABLE t (id bigint PRIMARY KEY); SET lock_timeout = '30s'")
+    schema, = db.execute("SELECT current_schema").fetchone()
+    with server.connect() as other:
+        other.execute(f"BEGIN; ALTER TABLE {schema}.t ALTER id ADD GENERATED ALWAYS AS IDENTITY")
+        waiting = Waiting(server, db, lambda db: db.execute("SELECT flake_convert('t', 'twitter')"))
+        other.execute("COMMIT")
+        error = pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState, waiting.end).value.diag
+    assert "GENERATED ALWAYS" in error.message_detail
 
 
 @contextlib.contextmanager

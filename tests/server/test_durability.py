@@ -10,7 +10,7 @@ from clients import Made
 from standing_clock import SESSIONS, at, attempts, make, make_in_all, running, server_at_0, sessions, wait_until
 from watermark import announce, below
 
-# A library that records what happens to the file of marks and to the data directory. A flush of the file's data fails while a
+# A library that records what happens to the file of the mark and to the data directory. A flush of the file's data fails while a
 # file "broken" exists in the data directory, and lasts as long as a file "slow" does.
 DISK = """
 #define _GNU_SOURCE

@@ -40,7 +40,7 @@ def sequence_altered(server, made):
 
 
 def sequence_set(server, made):
-    """The last value counts only if there are no marks."""
+    """The last value counts only if there is no record."""
     server.sql("SELECT setval('flake_internal.flake_mark', 1)")
     server.sql("SELECT nextval('flake_internal.flake_mark')")
 

@@ -202,7 +202,7 @@ def test_a_file_that_cannot_be_read_is_an_error(servers):
             error = pytest.raises(psycopg.errors.DataCorrupted, made.make, db, 1).value.diag
             assert error.message_primary == 'file "flake.mark" contains no valid record'
             assert "You can delete it" in error.message_hint
-            told = 'SELECT ok, detail, hint FROM flake_check() WHERE name = \'marks\''
+            told = 'SELECT ok, detail, hint FROM flake_check() WHERE name = \'lead\''
             ((ok, detail, hint),) = db.execute(told).fetchall()
             assert (ok, hint) == (False, error.message_hint)
             assert detail == f"No IDs can be made: {error.message_primary}. {error.message_detail}"

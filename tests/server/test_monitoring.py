@@ -87,7 +87,7 @@ def test_the_values_that_alerts_are_about_change(server):
         server.set_clock("-1000")
         assert read(db, "flake_makes_ids") == {("ok",): 1}
         assert 1990 < read(db, "flake_stat")["lead",] < 2010
-        assert read(db, "flake_check")["ok", "marks"] == 0
+        assert read(db, "flake_check")["ok", "lead"] == 0
         server.set_clock("-100000")
         wait_until(lambda: is_refused(db))
         server.set_clock("+1000")

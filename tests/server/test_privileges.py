@@ -281,7 +281,7 @@ def test_default_privileges_change_nothing(server):
 
 @pytest.mark.matrix
 def test_a_role_that_may_set_the_sequence_moves_no_mark(own_servers):
-    """A superuser can grant nextval and setval on flake_mark. They do not change the page that has the marks."""
+    """A superuser can grant nextval and setval on flake_mark. They do not change the page that has the record."""
     server = own_servers(clock="+0")
     file = server.dir / "data" / "flake.mark"
     server.sql("""CREATE ROLE app LOGIN; GRANT USAGE ON SCHEMA flake_internal TO app;

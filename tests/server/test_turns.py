@@ -196,16 +196,28 @@ def test_without_a_history_a_new_primary_makes_no_ids_until_its_turn_is_accepted
 
 @pytest.mark.matrix
 def test_an_upgraded_cluster_takes_another_turn_than_the_old_primary(own_servers):
-    """pg_upgrade begins with timeline 1 again, which was the old primary's."""
+    """pg_upgrade begins with timeline 1 again, which was the old primary's. The first ID is made in a database that an operator
+    used before the upgrade, because flake_check has named it."""
     old, both = own_servers(), Both()
     old.sql(TABLE)
+    old.sql("CREATE DATABASE idle")
+    with old.connect(dbname="idle") as db:
+        db.execute("CREATE EXTENSION flake")
     successor = own_servers(standby_of=old)
     successor.promote()
     assert (turn(old), turn(successor)) == (1, 2)
+    with successor.connect(dbname="idle") as db:
+        ok, detail, hint = findings(db)["pg_upgrade"]
+        assert not ok and detail.startswith("This database was not used since") and hint.startswith("Make an ID in this database")
+        db.execute("SELECT flake_next('twitter')")
+        assert findings(db)["pg_upgrade"][0]
     successor.stop()
     upgraded = own_servers(upgrade_of=successor)
     upgraded.launch()
-    assert checked(upgraded)[:2] == (True, "From the first ID on, this server has turn 3 of 0 to 3, on timeline 1.")
+    with upgraded.connect(dbname="idle") as db:
+        assert not findings(db)["pg_upgrade"][0]
+        db.execute("SELECT flake_next('twitter')")
+    assert checked(upgraded)[:2] == (True, "This server has turn 3 of 0 to 3, on timeline 1.")
     with both.running(old, upgraded):
         both.wait_for_more(old, upgraded)
     assert turn(upgraded) == 3

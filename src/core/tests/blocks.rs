@@ -65,7 +65,7 @@ fn a_block_ends_with_its_step() {
 }
 
 #[test]
-fn a_word_is_raised_from_its_present_value_only() {
+fn a_cursor_is_raised_from_its_present_value_only() {
     let cursors = OwnCursors::new(&Lanes::new(si(), Part::whole(Node::new(0, 1).unwrap())).unwrap());
     assert!(cursors.swap(1, 0, 0, 7) && !cursors.swap(1, 0, 0, 9));
     assert_eq!([0, 1].map(|lane| cursors.load(lane, 0)), [0, 7]);
@@ -100,7 +100,7 @@ fn a_session_that_is_ahead_of_the_clock_does_not_go_back() {
 }
 
 #[test]
-fn a_word_ahead_of_the_reading_means_that_the_clock_is_behind() {
+fn a_cursor_ahead_of_the_reading_means_that_the_clock_is_behind() {
     for (layout, nodes) in [(twitter(), 1), (si(), 32), (twitter(), 1024)] {
         let size = Server::of(layout, nodes, TICK).lanes.size();
         let last =
@@ -130,7 +130,7 @@ fn a_word_ahead_of_the_reading_means_that_the_clock_is_behind() {
 
 /// The era has ended after the swap, so the same IDs may be taken again from the cursors of the next era.
 #[test]
-fn a_block_of_words_that_do_not_count_is_dropped() {
+fn a_block_of_cursors_that_do_not_count_is_dropped() {
     let server = Server::of(twitter(), 1, TICK);
     let mut session = server.session(0);
     server.cursors.swaps_left.set(1);

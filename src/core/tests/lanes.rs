@@ -203,7 +203,7 @@ fn configurations_that_leave_a_node_without_ids_are_refused() {
 
 /// A cursor fits into 64 bits until the last tick, also without parts.
 #[test]
-fn words_of_snos_do_not_overflow() {
+fn cursors_of_snos_do_not_overflow() {
     for part in [Part::whole(node(0, 1)), Part::in_turn(node(0, 1), 0, 0)] {
         for partition in [None, Some(7)] {
             let lanes = SnoSource { partition }.lanes(part).unwrap();

@@ -149,7 +149,7 @@ fn long_ticks_are_led_to_the_floor() {
 
 /// So no two of them have a sequence number of a tick in common, although their IDs would differ.
 #[test]
-fn partitions_of_callers_share_words() {
+fn partitions_of_callers_share_cursors() {
     let mut alone = Alone::new();
     let mut sessions = [3, 5, 3, 32_767].map(|partition| begin(&mut alone, SnoSource { partition: Some(partition) }));
     let mut numbers = HashSet::new();
@@ -215,7 +215,7 @@ fn a_stale_reading_toggles_nothing() {
 /// A session that was stopped reads the clock again, and finds that the cursor was right. Before it continues, another one makes a sno of a
 /// later tick.
 #[test]
-fn a_word_that_was_raised_after_a_fresh_reading_toggles_nothing() {
+fn a_cursor_that_was_raised_after_a_fresh_reading_toggles_nothing() {
     let mut alone = Alone::new();
     let source = SnoSource { partition: None };
     let [mut one, mut other] = [begin(&mut alone, source), begin(&mut alone, source)];
@@ -257,7 +257,7 @@ fn a_restart_toggles_nothing() {
 
 /// Both generations have cursors, which only rise.
 #[test]
-fn an_acceptance_takes_other_words() {
+fn an_acceptance_takes_other_cursors() {
     let mut alone = Alone::new();
     let mut own = begin(&mut alone, built_in("twitter").unwrap());
     make(&mut own, &mut alone, (NOON + HOUR / 2, 1), || 0);

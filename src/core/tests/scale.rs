@@ -16,7 +16,7 @@ mod alone;
 use alone::{Alone, NOON, SECOND};
 
 /// How many sessions a server has.
-const SLOTS: usize = 8;
+const SESSIONS: usize = 8;
 
 const NODES: u32 = 1000;
 /// The two servers of the first clusters have one number; the other clusters have a number for each server.
@@ -67,7 +67,7 @@ struct Made {
 /// A primary, and what its standby has.
 struct Cluster {
     primary: Alone,
-    sessions: [Option<Session>; SLOTS],
+    sessions: [Option<Session>; SESSIONS],
     numbers: [u32; 2],
     /// The time that passes; by how much the primary's clock is ahead of it; and when the latter was set.
     time: i64,
@@ -218,7 +218,7 @@ impl Cluster {
         self.primary.writes.take();
         let events = 1 + chance.below(60);
         for _ in 0..events {
-            let proc = chance.below(SLOTS as u64) as usize;
+            let proc = chance.below(SESSIONS as u64) as usize;
             if chance.below(4) == 0 {
                 self.sessions[proc] = None;
             } else {

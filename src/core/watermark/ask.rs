@@ -49,27 +49,34 @@ pub fn ask<H: WatermarkHost>(
     }
 }
 
-/// Announces flake's time in an era. From then on, no ID below it is made in the era's generation: not by a session of this server, not
-/// after a crash, and not by a server that continues from its WAL. If no time is granted, the clock is announced. Returns None if
-/// the era has changed.
+/// Announces flake's time in an era, and returns the highest instant that was announced. From then on, no ID below it is made in the
+/// era's generation: not by a session of this server, not after a crash, and not by a server that continues from its WAL. If no time is
+/// granted, the clock is announced. Returns None if the era has changed, or if a session of another database has announced an instant
+/// that the page of this database does not cover.
 fn announce<H: WatermarkHost>(host: &mut H, era: u64) -> Result<Option<i64>, H::Error> {
     // After a start, IDs lead the clock although nobody has made one.
     let floor = host.lock(|state| state.ledger.map(|ledger| ledger.floor));
-    let now = host.time(era, false).max(floor.unwrap_or(MIN_INSTANT));
-    let instant = match grant(host, era, now)? {
-        Grant::Until(_) => now,
+    let earlier = host.shared().announced(era).load(Ordering::SeqCst);
+    let now = host.time(era, false).max(floor.unwrap_or(MIN_INSTANT)).max(earlier);
+    let (instant, covered) = match grant(host, era, now)? {
+        Grant::Until(until) => (now, until),
         Grant::Over => return Ok(None),
         Grant::TooFar(_) => {
-            // The page has what is reserved, and the clock is behind that.
-            ensure_page_current(host)?;
             let reserved = host.lock(|state| state.ledger.map(|ledger| ledger.reserved.end()));
-            now.min(host.clock()).min(reserved.map_or(now, |until| until.saturating_sub(1)))
+            ensure_page_current(host)?;
+            let covered = reserved.unwrap_or(now);
+            (now.min(host.clock()).min(covered.saturating_sub(1)), covered)
         }
     };
+    debug_assert!(
+        host.shared().era() != era || earlier <= covered,
+        "the page covers what was announced before, or the session would ask for ever"
+    );
+    host.point("granted");
     let announced = lead::announce(host, era, instant);
     fence(Ordering::SeqCst);
     host.point("announced");
-    Ok(announced)
+    Ok(announced.filter(|&announced| announced <= covered))
 }
 
 /// Returns the lowest bound of the transactions that the snapshot sees as running. A watermark has been announced.

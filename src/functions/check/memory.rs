@@ -8,7 +8,7 @@ use crate::ledger::{self, Status};
 use crate::settings;
 
 /// Finds IDs that lead the clock, or would lead it after a restart.
-pub fn marks(status: &Status, now: i64) -> Finding {
+pub fn lead(status: &Status, now: i64) -> Finding {
     if let Some(error) = ledger::file_error() {
         let Finding { ok, detail, hint } = Finding::from(&error);
         return Finding { ok, detail: format!("No IDs can be made: {error}. {detail}"), hint };
@@ -31,14 +31,23 @@ pub fn marks(status: &Status, now: i64) -> Finding {
     Finding::wrong(detail, hint)
 }
 
-/// Checks that `pg_upgrade` keeps what is reserved in this database.
+/// Checks that `pg_upgrade` keeps what is reserved in this database, and the turn of this server.
 pub fn upgrade() -> Finding {
-    let (page, kept) = match ledger::reserved() {
+    let (record, kept) = match ledger::record() {
         Err(error) => return Finding::from(&error),
         Ok(None) => return Finding::fine("This database has no record."),
-        Ok(Some((page, kept))) => (page, kept),
+        Ok(Some(found)) => found,
     };
-    if kept.is_none_or(|kept| kept.number() != page.number()) {
+    // Only the file and the databases that were used since the promotion know the turn, and pg_upgrade does not copy the file.
+    if let Some(Ok((turn, _))) = ledger::turn()
+        && record.turns.last != Some(turn)
+    {
+        return Finding::wrong(
+            "This database was not used since this server was promoted or upgraded, so pg_upgrade would not keep the server's turn.",
+            "Make an ID in this database before pg_upgrade.",
+        );
+    }
+    if kept.is_none_or(|kept| kept.number() != record.reserved.number()) {
         return Finding::wrong(
             "The last value of sequence \"flake_mark\" or of its copy is not the one that flake has set, and pg_upgrade would keep it.",
             "Make an ID in this database before pg_upgrade.",

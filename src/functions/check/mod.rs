@@ -14,7 +14,7 @@ use pgrx::prelude::*;
 
 use self::finding::Finding;
 use self::layouts::Layouts;
-use self::memory::{library, marks, upgrade};
+use self::memory::{lead, library, upgrade};
 use self::node::{fault, node_number, node_settings, turn};
 use self::uses::Uses;
 use crate::postgres::entry_point::c_symbol;
@@ -45,7 +45,7 @@ fn flake_check() -> TableIterator<
             "shared number",
             status.as_ref().map_or_else(unknown, |status| shared_number::find(&uses, status, clock::now())),
         ),
-        ("marks", status.as_ref().map_or_else(unknown, |status| marks(status, clock::now()))),
+        ("lead", status.as_ref().map_or_else(unknown, |status| lead(status, clock::now()))),
         ("pg_upgrade", status.as_ref().map_or_else(unknown, |_| upgrade())),
         ("library", library()),
         ("keys", keys::secrets(&uses.keys)),

@@ -7,7 +7,7 @@ use pgrx::datum::DatumWithOid;
 use pgrx::prelude::*;
 
 use crate::error::{Error, Undetailed, listed};
-use crate::functions::statements::{Texts, names, rows};
+use crate::functions::statements::{Texts, names, rows, run};
 use crate::postgres::encoding::to_utf8_lossy;
 use crate::postgres::extension::Extension;
 use crate::postgres::relation;
@@ -171,18 +171,37 @@ impl Key {
         }
     }
 
-    /// Returns the greatest key from a number on, if there is one. Waits for sessions that have locked a table or its index.
+    /// Locks the table and its parts alone until the end of the transaction, as a statement that names the table does. The caller reads
+    /// the key again: everything but the table may have changed.
+    pub fn lock(&self) {
+        run([b"LOCK TABLE ", &self.table[..], b" IN ACCESS EXCLUSIVE MODE"].concat());
+        // The statement may have waited while another table got the name.
+        if relation::quoted_name(self.oid).as_ref() != Some(&self.table) {
+            self.purpose
+                .refuse(&to_utf8_lossy(&self.table), NOT_READY)
+                .detail("The table was renamed meanwhile.")
+                .hint(format!("Call {} again.", self.purpose.function()))
+                .raise();
+        }
+    }
+
+    /// Returns the greatest key from a number on, if there is one. Waits for sessions that have locked a table or its index, and keeps no
+    /// lock.
     pub fn greatest_from(&self, from: i64) -> Option<i64> {
         let greatest = self.indexes.iter().map(|&(table, column, index)| {
             relation::lock_to_read(table);
             relation::lock_to_read(index);
-            relation::greatest_from(table, index, column, from).unwrap_or_else(|| {
+            let greatest = relation::greatest_from(table, index, column, from).unwrap_or_else(|| {
                 self.purpose
                     .refuse(&to_utf8_lossy(&self.table), NOT_READY)
                     .detail("An index of its key was dropped meanwhile.")
                     .hint(format!("Call {} again.", self.purpose.function()))
                     .raise()
-            })
+            });
+            // A session that also has read the table and changes it next would meet a lock that becomes a stronger one: a deadlock.
+            relation::unlock_to_read(index);
+            relation::unlock_to_read(table);
+            greatest
         });
         greatest.max().flatten()
     }

@@ -20,7 +20,6 @@ use self::proof::{check, prove, warn_of, warn_of_times};
 use self::switch::switch;
 use super::null_argument;
 use crate::error::{OrRaise, altered_type};
-use crate::functions::statements::run;
 use crate::layouts::by_name;
 use crate::ledger;
 use crate::postgres::call::{Call, Text};
@@ -62,8 +61,11 @@ fn convert(call: Call, table: pg_sys::Oid, layout: &[u8], force: bool) -> pg_sys
     let (_, greatest) = prove(&key, layout, true);
     warn_of(&name, &lookalikes(&key, layout));
     warn_of_sequences(&key);
-    run([b"LOCK TABLE ", &key.table[..], b" IN ACCESS EXCLUSIVE MODE"].concat());
+    key.lock();
     let key = Key::of(table, flake, Purpose::Convert);
+    if !force {
+        require_choosable(&key);
+    }
     let (first, _) = prove(&key, layout, false);
     let schema = quoted_schema(flake.schema).unwrap_or_default();
     let makes = format!(".flake_next({}::pg_catalog.text)", quote_literal(layout.name()));

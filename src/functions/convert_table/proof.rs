@@ -83,7 +83,7 @@ pub fn warn_of(table: &str, columns: &[String]) {
 }
 
 /// Makes an ID. Returns the smallest ID that may be made from then on.
-fn floor(purpose: Purpose, table: &str, layout: &Layout) -> i64 {
+pub fn floor(purpose: Purpose, table: &str, layout: &Layout) -> i64 {
     let id = next_id(&LAYOUTS, LayoutSource::by_name(layout.name().as_bytes()), random).or_raise();
     match layout.floor(id) {
         Err(CoreError::NotTimeOrdered { .. }) => purpose

@@ -1,4 +1,4 @@
-//! The file flake.mark in the data directory: the marks of this server. pg_basebackup and pg_rewind copy it like any other file of
+//! The file flake.mark in the data directory: the record of this server. pg_basebackup and pg_rewind copy it like any other file of
 //! the data directory.
 
 use std::fs::{File, OpenOptions, remove_file, rename};

@@ -1,4 +1,4 @@
-//! The two places of marks: a file for the server, and a page for each database.
+//! The two places of the mark: a file of the server, and a page of each database.
 
 pub mod file;
 pub mod page;

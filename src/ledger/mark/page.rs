@@ -1,9 +1,9 @@
-//! The page with the marks of all nodes: the second page of the sequence flake_mark in this session's database. WAL carries it to
-//! other servers together with the data.
+//! The page with the record of a database: the second page of the sequence flake_mark in this session's database. The WAL carries it
+//! to other servers together with the data.
 
 use std::ffi::CStr;
 
-use flake_core::ledger::durable::record::Reserved;
+use flake_core::ledger::durable::record::{Record, Reserved};
 use flake_core::ledger::host::{Change, Page};
 
 use super::super::memory::{attach, memory};
@@ -82,12 +82,16 @@ fn turns(page: &SequencePage) -> Option<i64> {
     TURNS.into_iter().rev().find_map(|name| page.sibling(name)?.last_value())
 }
 
-/// Returns what is reserved in this database's page, and what pg_upgrade would keep; None if there is no page.
-pub fn reserved() -> Result<Option<(Reserved, Option<Reserved>)>, Error> {
+/// Returns the record of this database's page, and the reserved time that pg_upgrade would keep; None if nothing was recorded.
+pub fn record() -> Result<Option<(Record, Option<Reserved>)>, Error> {
     let page = open()?;
-    let Some((bytes, _)) = page.read(&hint()?.buffer) else { return Ok(None) };
-    let record = Page { bytes: Some(bytes), ..Page::default() }.record()?;
-    Ok(Some((record.reserved, carried(&page))))
+    let kept = carried(&page);
+    let bytes = page.read(&hint()?.buffer).map(|(bytes, _)| bytes);
+    if bytes.is_none() && kept.is_none() {
+        return Ok(None);
+    }
+    let record = Page { bytes, reserved: kept, turns: turns(&page) }.record()?;
+    Ok(Some((record, kept)))
 }
 
 /// Locks the page, calls `change` with its content, applies the change, and waits until it is on disk.

@@ -50,14 +50,17 @@ const GRANTS: &str = "
     CROSS JOIN LATERAL aclexplode(COALESCE(c.relacl, acldefault('s', c.relowner))) a
     WHERE c.oid = $1 GROUP BY a.privilege_type, a.grantee, c.relowner";
 
-/// The objects that would be lost with sequence $3, other than the defaults of the column ($1, $2) in all tables that are adopted together.
+/// The objects that would be lost with sequence $3, other than the defaults of the column ($1, $2) in all tables that are adopted together;
+/// and another column that owns the sequence, which the new one could not be given to.
 const DEPENDENTS: &str = "
     SELECT ARRAY[pg_describe_object(d.classid, d.objid, d.objsubid)] FROM pg_depend d
     WHERE d.refclassid = 'pg_class'::regclass AND d.refobjid = $3 AND NOT EXISTS (
         SELECT FROM members m JOIN pg_attrdef e ON e.adrelid = m.oid AND e.adnum = m.attnum
         WHERE d.classid = 'pg_attrdef'::regclass AND d.objid = e.oid)
-    UNION SELECT ARRAY[pg_describe_object(d.refclassid, d.refobjid, 0)] FROM pg_depend d
-    WHERE d.classid = 'pg_class'::regclass AND d.objid = $3 AND d.deptype = 'e'::\"char\"";
+    UNION SELECT ARRAY[pg_describe_object(d.refclassid, d.refobjid, d.refobjsubid)] FROM pg_depend d
+    WHERE d.classid = 'pg_class'::regclass AND d.objid = $3
+      AND (d.deptype = 'e'::\"char\" OR d.deptype = 'a'::\"char\" AND $1 <> 0::oid
+        AND NOT EXISTS (SELECT FROM members m WHERE m.oid = d.refobjid AND m.attnum = d.refobjsubid))";
 
 /// A privilege on a sequence that a role has.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]

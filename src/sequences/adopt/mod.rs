@@ -20,9 +20,8 @@ use self::feed::{Feed, Sequence, key_and_feed};
 use super::registry;
 use crate::error::{Error, OrRaise, altered_type};
 use crate::functions::convert_table::key::{Key, NOT_READY, Purpose, lookalikes};
-use crate::functions::convert_table::proof::{check, prove, warn_of};
+use crate::functions::convert_table::proof::{check, floor, prove, warn_of};
 use crate::functions::null_argument;
-use crate::functions::statements::run;
 use crate::layouts::by_name;
 use crate::postgres::call::Text;
 use crate::postgres::encoding::to_utf8_lossy;
@@ -112,7 +111,7 @@ fn adopt(relation: pg_sys::Oid, layout: &Layout) -> Option<Vec<u8>> {
     // If many rows were deleted, it takes long to find the greatest key. No session waits for the lock yet.
     prove(&key, layout, true);
     let suspects = lookalikes(&key, layout);
-    let undo = unless_locked(patience(), || under_lock(relation, &key.table, layout));
+    let undo = unless_locked(patience(), || under_lock(&key, layout));
     if undo.is_some() {
         warn_of(&to_utf8_lossy(&key.table), &suspects);
     }
@@ -120,12 +119,12 @@ fn adopt(relation: pg_sys::Oid, layout: &Layout) -> Option<Vec<u8>> {
 }
 
 /// Locks a table, proves again that its keys are below the next ID, and adopts the sequence of its key.
-fn under_lock(relation: pg_sys::Oid, table: &[u8], layout: &Layout) -> Vec<u8> {
-    run([b"LOCK TABLE ", table, b" IN ACCESS EXCLUSIVE MODE"].concat());
-    let (_, feed) = adoptable_key(relation, layout);
+fn under_lock(key: &Key, layout: &Layout) -> Vec<u8> {
+    key.lock();
+    let (_, feed) = adoptable_key(key.oid, layout);
     // A session that has used the sequence without the table may still get numbers of it.
     feed.sequence.lock();
-    let (key, feed) = adoptable_key(relation, layout);
+    let (key, feed) = adoptable_key(key.oid, layout);
     prove(&key, layout, false);
     let undo = undo(&key.table, &feed.sequence, key.is_identity);
     exchange::of_key(&key, &feed, &New::Closed(sequence_code(layout.name())));
@@ -135,7 +134,9 @@ fn under_lock(relation: pg_sys::Oid, table: &[u8], layout: &Layout) -> Vec<u8> {
 /// Adopts a sequence that no column uses: an application calls nextval of it. Returns the statement that undoes it, or None if a lock is
 /// in the way.
 fn adopt_alone(oid: pg_sys::Oid, layout: &Layout) -> Option<Vec<u8>> {
-    adoptable_alone(oid, layout);
+    let sequence = adoptable_alone(oid, layout);
+    // A layout whose time is over makes no ID, and the application would get errors.
+    floor(Purpose::Adopt, &to_utf8_lossy(&sequence.name), layout);
     unless_locked(patience(), || {
         Sequence::of(oid).lock();
         let old = adoptable_alone(oid, layout);

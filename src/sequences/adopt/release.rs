@@ -12,7 +12,6 @@ use super::{patience, persistently};
 use crate::error::{Error, OrRaise, Undetailed};
 use crate::functions::convert_table::key::{NOT_READY, Purpose};
 use crate::functions::null_argument;
-use crate::functions::statements::run;
 use crate::postgres::encoding::to_utf8_lossy;
 use crate::postgres::entry_point::entry_point;
 use crate::postgres::guard::guarded;
@@ -54,9 +53,8 @@ fn release(relation: pg_sys::Oid, next: Option<i64>, as_identity: bool) -> Optio
             let next = next.unwrap_or_else(|| above(&old, code));
             return exchange::alone(&old, &New::Open(next));
         }
-        // The table's name for the lock; what is read under it counts.
-        let (key, _) = key_and_feed(relation, Purpose::Release);
-        run([b"LOCK TABLE ", &key.table[..], b" IN ACCESS EXCLUSIVE MODE"].concat());
+        // What is read under the lock counts.
+        key_and_feed(relation, Purpose::Release).0.lock();
         key_and_feed(relation, Purpose::Release).1.sequence.lock();
         let (key, feed) = key_and_feed(relation, Purpose::Release);
         let code = code(&feed.sequence);

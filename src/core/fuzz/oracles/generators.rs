@@ -21,7 +21,7 @@ pub fn never_repeat(layout: &Layout, other: &Layout, choices: &mut Choices<'_>) 
     let [Ok(one), Ok(two)] = lanes else { return };
     // The sessions of a part share its cursors.
     let cursors = [one, two].map(|lanes| OwnCursors::new(&lanes));
-    let word_of = [0, usize::from(parts[0] != parts[1])];
+    let cursors_of = [0, usize::from(parts[0] != parts[1])];
     let mut now = layout.start_of(choices.number() % (layout.last_tick() / 2 + 1));
     let above = now + 1;
     let mut sessions = [(one, places[0].1), (two, places[1].1)]
@@ -36,7 +36,7 @@ pub fn never_repeat(layout: &Layout, other: &Layout, choices: &mut Choices<'_>) 
         }
         let Lanes { workers, sequences, .. } = *generator.lanes();
         for _ in 0..choices.byte() % 8 {
-            let Answer::Issue(id) = generator.next(now, &cursors[word_of[which]], || 0) else { break };
+            let Answer::Issue(id) = generator.next(now, &cursors[cursors_of[which]], || 0) else { break };
             // The last tick of the other layout may be later.
             let parts = generator.source.unpack(id).unwrap();
             let start = layout.start_of(parts.tick);

@@ -8,8 +8,8 @@ use twox_hash::XxHash3_64;
 use super::choices::Choices;
 
 /// Decodes a record with these bytes after the head, with a valid checksum, which random bytes would not have. The last bytes are
-/// decisions.
-pub fn page(data: &[u8]) {
+/// decisions. Returns whether there is a record.
+pub fn page(data: &[u8]) -> bool {
     let _ = (Record::decode(data), newest(data));
     let (bytes, decisions) = data.split_at(data.len().saturating_sub(64));
     let mut page = vec![0; SIZE];
@@ -18,7 +18,7 @@ pub fn page(data: &[u8]) {
     page[16..16 + length].copy_from_slice(&bytes[..length]);
     let checksum = XxHash3_64::oneshot(&page[16..]);
     page[8..16].copy_from_slice(&checksum.to_le_bytes());
-    let Ok((mut record, number)) = Record::decode(&page) else { return };
+    let Ok((mut record, number)) = Record::decode(&page) else { return false };
     let mut choices = Choices(decisions);
     while !choices.is_over() {
         let before = record.clone();
@@ -37,4 +37,5 @@ pub fn page(data: &[u8]) {
         let again = Record::decode(&record.encode(number)).expect("what is written is read");
         assert_eq!(again, (record.clone(), number));
     }
+    true
 }

@@ -52,7 +52,7 @@ proptest! {
     /// Sessions have equal or different lanes, and clocks jump, within ticks and beyond them. No ID is made twice, each lies in the
     /// part and in the clock's tick, and a session's ticks never go back.
     #[test]
-    fn sessions_that_share_words_never_repeat(
+    fn sessions_that_share_cursors_never_repeat(
         layout in any_layout(),
         part in part(),
         own in prop::collection::vec(0u64..32, 2..5),

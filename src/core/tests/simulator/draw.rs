@@ -1,7 +1,7 @@
 //! Draws stories: which events happen, and how often.
 
 use crate::layouts::{DAY, HOUR, KINDS, SECOND, SNO, TEN};
-use crate::machine::SLOTS;
+use crate::machine::PROCS;
 use crate::operator::Ending;
 use crate::play::SERVERS;
 use crate::story::{Act, Event, Making, Story};
@@ -54,7 +54,7 @@ impl Chance {
     }
 
     pub fn proc(&mut self) -> usize {
-        self.below(SLOTS)
+        self.below(PROCS)
     }
 
     pub fn length(&mut self) -> i64 {

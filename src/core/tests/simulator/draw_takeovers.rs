@@ -4,7 +4,7 @@ use std::mem::discriminant;
 
 use crate::draw::{Chance, NODES};
 use crate::layouts::SECOND;
-use crate::machine::SLOTS;
+use crate::machine::PROCS;
 use crate::play::SERVERS;
 use crate::story::{Act, Event, Making, Story};
 use crate::tailing::MICROSECOND;
@@ -162,7 +162,7 @@ impl Chance {
 
     /// All sessions of a server connect to a database.
     fn comes_to(&self, events: &mut Vec<(usize, Event)>, at: usize, database: usize) {
-        events.extend((0..SLOTS).map(|proc| (at, Act::Connect(database).by(proc))));
+        events.extend((0..PROCS).map(|proc| (at, Act::Connect(database).by(proc))));
     }
 
     pub fn of_takeovers(&mut self, events: &mut Vec<(usize, Event)>) {

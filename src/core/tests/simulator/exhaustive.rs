@@ -119,7 +119,7 @@ fn every_story_of_a_failover() {
         let before = choices.parts(3, &parts);
         // The standby replays all, or not the last WAL.
         let last = choices.part(&["b: replay", "b: replay\na: pass 1.5, make"]);
-        // The old primary is used for less than two seconds.
+        // Both primaries make IDs.
         let both = "b: make\na: make, pass 0.25\n".repeat(3);
         let again = choices.part(&["0", "3"]);
         format!("a: make\nb: follow a\n{before}{last}\nb: promote\n{both}a: crash\nb: again {again} waiting")

@@ -8,7 +8,7 @@ use flake_core::ledger::host::Page;
 use flake_core::ledger::time::operator;
 use flake_core::watermark::NONE;
 
-use crate::machine::{Promise, SLOTS};
+use crate::machine::{PROCS, Promise};
 use crate::oracle::time;
 use crate::play::{Play, tell};
 
@@ -69,7 +69,7 @@ impl Play {
             // The call waits for busy sessions only, as in the product: a session that has made no ID in its transaction sees the
             // new era.
             let is_busy = |other: &usize| host.memory.transactions[*other].bound() != NONE;
-            let waits_for: Vec<usize> = (0..SLOTS).filter(|other| *other != proc && is_busy(other)).collect();
+            let waits_for: Vec<usize> = (0..PROCS).filter(|other| *other != proc && is_busy(other)).collect();
             let record = machine.wal.flushed;
             let is_private = session.transaction.as_ref().is_some_and(|transaction| transaction.is_creator);
             let of_database = (!is_private).then_some(Some(session.database));

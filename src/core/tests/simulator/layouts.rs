@@ -24,7 +24,7 @@ pub const LAYOUTS: usize = 6;
 /// The first kind of sno: the automatic partitions. The others are callers' partitions.
 pub const SNO: usize = LAYOUTS;
 pub const KINDS: usize = SNO + 3;
-/// The kinds whose ticks are longer than any window.
+/// The kinds whose ticks are longer than time is reserved ahead.
 pub const DAY: usize = 4;
 pub const TEN: usize = 5;
 

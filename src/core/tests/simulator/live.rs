@@ -5,7 +5,7 @@ use std::sync::Arc;
 use flake_core::ledger::time::grant::RESERVE_AHEAD_MICROS;
 
 use crate::layouts::{LAYOUTS, SECOND, own_ids};
-use crate::machine::SLOTS;
+use crate::machine::PROCS;
 use crate::operator::Ending;
 use crate::oracle::{Branch, Made};
 use crate::play::{Play, SERVERS, tell};
@@ -100,7 +100,7 @@ impl Play {
         if offset != 0 {
             self.step_clock(at, -offset, "is set right");
         }
-        (0..SLOTS).for_each(|proc| self.exit(at, proc, None));
+        (0..PROCS).for_each(|proc| self.exit(at, proc, None));
         for database in 0..DATABASES {
             if !self.connects(at, database) {
                 continue;
@@ -178,7 +178,7 @@ impl Play {
                     return self.world().fail(sentence);
                 }
             }
-            (0..SLOTS).for_each(|proc| self.exit(at, proc, None));
+            (0..PROCS).for_each(|proc| self.exit(at, proc, None));
             self.stop_server(at, if round % 2 == 0 { Ending::InOrder } else { Ending::Crash });
             self.start_server(at);
             self.pass(SECOND);

@@ -19,7 +19,7 @@ use crate::session::Session;
 use crate::wal::{DATABASES, Wal};
 
 /// The number of a server's procs.
-pub const SLOTS: usize = 2;
+pub const PROCS: usize = 2;
 
 /// The number of lines that a server has for the cursors of lanes.
 const LINES: usize = 16;
@@ -34,9 +34,9 @@ pub struct Memory {
     pub writer: Mutex<()>,
     /// The locks of the pages.
     pub pages: [Mutex<()>; DATABASES],
-    pub transactions: [ProcTransactions; SLOTS],
+    pub transactions: [ProcTransactions; PROCS],
     /// The entries of prepared transactions.
-    pub prepared: Mutex<[Prepared; 2 * MOST_PREPARED + SLOTS + 1]>,
+    pub prepared: Mutex<[Prepared; 2 * MOST_PREPARED + PROCS + 1]>,
     pub prepared_use: PreparedUse,
 }
 
@@ -63,13 +63,13 @@ pub struct Machine {
     /// How many numbers of timelines its next promotion leaves out.
     pub left_out: u32,
     /// A number of its last upgrade; 0 if there was none.
-    pub upgrade: u64,
+    pub upgrade: usize,
     /// The history that its WAL belongs to.
     pub branch: usize,
     pub memory: Arc<Memory>,
-    pub sessions: [Option<Box<Session>>; SLOTS],
+    pub sessions: [Option<Box<Session>>; PROCS],
     /// The database to which the next session of each proc connects.
-    pub database: [usize; SLOTS],
+    pub database: [usize; PROCS],
     /// A number that changes when anybody but the server changes its file.
     pub life: u64,
     /// The databases whose page a session has read in this life.

@@ -8,8 +8,8 @@ use flake_core::ledger::host::Page;
 
 use crate::disk::File;
 use crate::exemptions::has_a_page;
-use crate::machine::{Machine, SLOTS};
-use crate::oracle::time;
+use crate::machine::{Machine, PROCS};
+use crate::oracle::{Upgrade, time};
 use crate::play::{Play, World, tell};
 use crate::wal::{DATABASES, Record};
 
@@ -100,7 +100,7 @@ impl Play {
             return;
         }
         if ending == Ending::InOrder {
-            (0..SLOTS).for_each(|proc| self.exit(at, proc, None));
+            (0..PROCS).for_each(|proc| self.exit(at, proc, None));
             let machine = &mut self.world().machines[at];
             let all = machine.wal.records.len();
             machine.wal.flush(all);
@@ -198,7 +198,16 @@ impl Play {
             let mut world = self.world();
             world.has_another_file(at);
             world.cut_off_standbys(at);
-            let upgrade = world.number();
+            let machine = &world.machines[at];
+            let knows_turn = |page: &Arc<Page>| {
+                let turn = page.record().ok().and_then(|record| record.turns.last);
+                page.bytes.is_some() && turn.map(|turn| turn.timeline) == machine.history.last().copied()
+            };
+            let forgets =
+                machine.wal.databases.iter().filter_map(|(page, _)| page.as_ref()).any(|page| !knows_turn(page));
+            let upgrade = Upgrade { before: machine.upgrade, forgets };
+            world.oracle.upgrades.push(upgrade);
+            let upgrade = world.oracle.upgrades.len();
             let machine = &mut world.machines[at];
             machine.file = None;
             machine.history = vec![1];
@@ -228,7 +237,7 @@ impl Play {
             }
         }
         // No session may be connected to either.
-        (0..SLOTS).for_each(|proc| self.exit(at, proc, None));
+        (0..PROCS).for_each(|proc| self.exit(at, proc, None));
         let mut world = self.world();
         let time = self.time();
         let machine = &mut world.machines[at];
@@ -249,7 +258,7 @@ impl Play {
 
     /// Drops the extension in a database.
     pub fn drop_extension(self: &Arc<Self>, at: usize, database: usize) {
-        (0..SLOTS).for_each(|proc| self.exit(at, proc, None));
+        (0..PROCS).for_each(|proc| self.exit(at, proc, None));
         let mut world = self.world();
         let machine = &mut world.machines[at];
         let is_ready = machine.is_up && !machine.recovers() && machine.recreating.is_none();

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
-use crate::exemptions;
+use crate::exemptions::{self, Known};
 use crate::layouts::{self, HOUR, Id, MORNING, SECOND};
 
 /// A failure of the story, in sentences.
@@ -31,7 +31,7 @@ pub struct Made {
     pub time: i64,
     pub clock: i64,
     /// Which upgrade of its server was the last one; 0 if there was none.
-    pub upgrade: u64,
+    pub upgrade: usize,
     /// Whether its transaction has created the extension.
     pub of_creator: bool,
     pub id: Id,
@@ -46,6 +46,15 @@ pub struct Branch {
     pub promoted: i64,
 }
 
+/// An upgrade by `pg_upgrade`. The first one has number 1.
+#[derive(Debug)]
+pub struct Upgrade {
+    /// The number of the upgrade before it; 0 if there was none.
+    pub before: usize,
+    /// Whether a database was not used since the server was promoted or upgraded.
+    pub forgets: bool,
+}
+
 #[derive(Default)]
 pub struct Oracle {
     pub made: Vec<Made>,
@@ -53,6 +62,7 @@ pub struct Oracle {
     pub branches: Vec<Branch>,
     /// For each database that was created from a template: the template, the history, and the record.
     pub databases: Vec<(usize, usize, usize)>,
+    pub upgrades: Vec<Upgrade>,
     pub forgiven: [u64; exemptions::ALL.len()],
 }
 
@@ -80,11 +90,12 @@ impl Oracle {
     /// Adds an ID. Returns what is wrong with it, if anything is.
     pub fn made(&mut self, made: Made) -> Option<String> {
         let number = self.made.len() as u32;
+        let known = Known { branches: &self.branches, databases: &self.databases, upgrades: &self.upgrades };
         let same = self.of_bits.entry(made.id.bits).or_default();
         let mut wrong = None;
         for &other in same.iter() {
             let other = &self.made[other as usize];
-            match exemptions::of((&self.branches, &self.databases), other, &made) {
+            match exemptions::of(&known, other, &made) {
                 Some(which) => self.forgiven[which] += 1,
                 None => wrong = Some(format!("the same ID was made by\n  {other}\nand by\n  {made}")),
             }

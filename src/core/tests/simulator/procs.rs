@@ -6,7 +6,7 @@ use flake_core::watermark::host::QuerySnapshot;
 use flake_core::watermark::prepared::Transactions;
 use flake_core::watermark::{NONE, Snapshot};
 
-use crate::machine::SLOTS;
+use crate::machine::PROCS;
 use crate::wal::{Record, Wal};
 
 /// How many transactions can be prepared at once.
@@ -32,7 +32,7 @@ pub struct Procs {
     pub running: Vec<u64>,
     pub latest_ended: u64,
     /// For each proc, the lowest transaction ID that its snapshots see as running.
-    pub oldest: [u64; SLOTS],
+    pub oldest: [u64; PROCS],
     pub prepared: Vec<PreparedOne>,
     /// The instants in the locks of prepared transactions.
     pub carried: Vec<(u64, i64)>,
@@ -43,7 +43,7 @@ pub struct Procs {
 impl Procs {
     /// The transactions after a start: only prepared ones are running.
     pub fn recovered(wal: &Wal) -> Self {
-        let mut new = Self { next: FIRST, oldest: [u64::MAX; SLOTS], ..Self::default() };
+        let mut new = Self { next: FIRST, oldest: [u64::MAX; PROCS], ..Self::default() };
         for (_, record) in &wal.records {
             match *record {
                 Record::Prepare { xid, row, database, bound } => {

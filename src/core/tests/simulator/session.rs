@@ -47,7 +47,7 @@ pub struct Transaction {
     pub is_creator: bool,
 }
 
-/// How long sessions wait for the clock: as long as a server may have to wait for another one.
+/// How far ahead of flake's time a tick may be for which sessions wait.
 const PATIENCE: i64 = 8 * SECOND;
 
 impl Session {

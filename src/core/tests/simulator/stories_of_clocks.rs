@@ -63,7 +63,7 @@ stories! {
         a: pass 3, make, save, pass 10, make
         a: make@1, {stop|crash}, restore, again 1"
 
-    /// A tick of sno begins in free time and ends in used time. A generator must not go back to it.
+    /// A tick of sno ends in time that is reserved. A generator must not go back to it.
     fn a_generator_does_not_go_back_to_a_tick_that_ends_in_used_time() "
         a: make, pass 10001116us, snos@1 6, step -2066us, accept, pass 1793us, make
         a: exit@1, step -19us, snos@1 6"

@@ -75,7 +75,7 @@ fn a_new_primary_and_the_old_one_make_different_ids() {
                  b: step {clock}, promote, make 6, {restart}, beside a, step {back}, beside a"
             );
             for world in go_well(&story) {
-                assert_eq!(forgiven(&world), [0; 6]);
+                assert_eq!(forgiven(&world), [0; 7]);
                 let first = world.oracle.made.iter().find(|made| made.server == B).unwrap();
                 let is_at_once = first.time < world.oracle.branches[1].promoted + SECOND / 4;
                 assert!(!restart.is_empty() || is_at_once, "{first}");
@@ -112,11 +112,11 @@ fn a_turn_comes_again_after_four_promotions() {
         let story: String = left_out.iter().enumerate().map(takes_over).collect();
         forgiven(&go_well(&format!("a: make 6{story}"))[0])
     };
-    assert_eq!(cascade(&[0; 3]), [0; 6]);
+    assert_eq!(cascade(&[0; 3]), [0; 7]);
     let again = cascade(&[0; 4]);
     assert!(again[5] > 0 && again[..5] == [0; 5], "{again:?}");
     // Timelines 1, 2, 3 and 5.
-    assert_eq!(cascade(&[0, 0]), [0; 6]);
+    assert_eq!(cascade(&[0, 0]), [0; 7]);
     assert!(cascade(&[0, 0, 1])[5] > 0);
 }
 
@@ -126,5 +126,30 @@ fn an_upgraded_new_primary_takes_another_turn_than_the_old_one() {
     let story = "
         a: make 6, pass 1
         b: follow a, replay, promote, make 6, upgrade, beside a, beside a";
-    assert_eq!(forgiven(&go_well(story)[0]), [0; 6]);
+    assert_eq!(forgiven(&go_well(story)[0]), [0; 7]);
+}
+
+/// Only the databases that were used since the promotion know the turn of the server that is upgraded. The first ID after the upgrade,
+/// or after the next promotion, is made in another database.
+#[test]
+fn an_upgraded_server_knows_its_turn_in_each_database_that_was_used_since_the_promotion() {
+    for (used, is_known) in [("make@1", true), ("", false)] {
+        let upgraded = format!(
+            "
+            a: connect@1 1, make 6, make@1, pass 1
+            b: follow a, replay, promote, connect@1 1, make 6, {used}, upgrade, connect@1 1"
+        );
+        let beside_the_old_primary = "make@1, beside a, beside a";
+        let and_its_successor = "
+            c: follow b
+            b: make 6
+            c: replay, promote, connect@1 1, make@1, beside b, beside b";
+        let of = |rest| forgiven(&go_well(&format!("{upgraded}, {rest}"))[0]);
+        if is_known {
+            assert_eq!(of(beside_the_old_primary), [0; 7]);
+            assert_eq!(of(and_its_successor), [0; 7]);
+        } else {
+            assert!(of(beside_the_old_primary)[6] > 0);
+        }
+    }
 }

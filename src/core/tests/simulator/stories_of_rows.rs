@@ -114,6 +114,18 @@ stories! {
         a: lose, ask!, step -2h, go
         a: crash, step -1h, start, micro, pass 4, micro"
 
+    /// A session of another database announces a later instant while a session asks for a watermark. The clock of the next primary is
+    /// behind, and it has replayed everything.
+    fn a_watermark_that_another_database_has_announced_is_in_the_page_of_this_one() "
+        a: make, connect@1 1, make@1
+        b: follow a
+        a: {pass 0|step -2h}, ask!, {pass 4|step 2h, pass 4}, ask@1, go, crash
+        b: replay, step -4, promote, make, pass 1, make"
+
+    /// The clock is set back after a watermark was announced, before a session has noticed that.
+    fn a_watermark_is_returned_at_once_after_the_clock_was_set_back() "
+        a: pass 4, ask@1, step {-2|-100|-2h}, ask, ask@1, make"
+
     /// An old primary's clock is accepted. Later it starts from the new primary's data with its own file. The new primary's watermarks
     /// do not bind it.
     fn a_server_that_accepted_its_clock_more_often_ignores_watermarks_of_another_one() "

@@ -11,8 +11,8 @@ stories! {
         a: begin, make, above@1 2, make, commit, step -1, again 0
         }"
 
-    /// The clock is set back to before the first window, and flake_start_above returns. Sessions begin with the window, snos before it,
-    /// and neither below what was returned. That does not hold any more once the clock is set back; the argument does.
+    /// The clock is set back to before time was first reserved, and flake_start_above returns. Sessions begin where it ends, snos before
+    /// it, and neither below what was returned. That does not hold any more once the clock is set back; the argument does.
     fn what_start_above_returns_is_before_the_first_id() "{
         a: make, step -0.5, above@1 0, pass 1, make
         |
