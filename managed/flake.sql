@@ -297,7 +297,7 @@ BEGIN
             HINT = 'For example: {"worker": 3, "sequence": 7}. Omitted fields are 0.';
     END IF;
     FOR field IN SELECT key AS name, value::text AS value FROM jsonb_each(fields) ORDER BY key COLLATE "C" LOOP
-        IF field.value !~ '^[0-9]+$' OR field.value::numeric >= 18446744073709551616 THEN
+        IF field.value !~ '^[0-9]+(\.0+)?$' OR field.value::numeric >= 18446744073709551616 THEN
             RAISE 'invalid value for field "%" of layout "%": %', field.name, l.name,
                 CASE WHEN length(field.value) > 40 THEN left(field.value, 40) || '...' ELSE field.value END
                 USING ERRCODE = CASE WHEN field.value ~ '^[-0-9]' THEN '22003' ELSE '22023' END,
@@ -316,11 +316,11 @@ BEGIN
             HINT = 'The view flake_layouts shows the fields of every layout.';
     END LOOP;
     IF (fields->>'timestamp')::numeric <> tick THEN
-        RAISE 'timestamp % does not match the given time in layout "%"', fields->>'timestamp', l.name USING ERRCODE = '22023',
+        RAISE 'timestamp % does not match the given time in layout "%"', trunc((fields->>'timestamp')::numeric), l.name USING ERRCODE = '22023',
             DETAIL = format('The tick of the given time is %s.', tick),
             HINT = 'Omit the timestamp from the fields, or give the time that it stands for.';
     END IF;
-    FOR field IN SELECT key AS name, value::numeric AS number FROM jsonb_each_text(fields) ORDER BY key COLLATE "C" LOOP
+    FOR field IN SELECT key AS name, trunc(value::numeric) AS number FROM jsonb_each_text(fields) ORDER BY key COLLATE "C" LOOP
         CONTINUE WHEN field.name = 'timestamp';
         runs := (known->>field.name)::integer[];
         SELECT sum(runs[n][2]) INTO bits FROM generate_series(1, cardinality(runs) / 2) n;

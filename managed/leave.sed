@@ -25,7 +25,7 @@ s/(\(|, )[a-z_]+ (bigint|boolean|bytea|integer|jsonb|text|timestamp|tstzrange|uu
 /^[0-9; ]+FUNCTION public flake_(check\(\)|(drop_key|next)\(text\)|(create_key|from_text|unseal)\(text, text\)) /d
 /^[0-9; ]+FUNCTION public flake_(batch\(text, integer\)|set_node\(integer, integer\)|unseal\(uuid, text\)) /d
 /^[0-9; ]+FUNCTION public flake_(decode|explain|seal|seal_uuid|timestamp|to_text)\(bigint, text\) /d
-/^[0-9; ]+FUNCTION public flake_(import_key\(text, bytea, text, boolean\)|start_above\(bigint, text, boolean\)) /d
+/^[0-9; ]+FUNCTION public flake_(import_key\(text, text, bytea, boolean\)|start_above\(bigint, text, boolean\)) /d
 /^[0-9; ]+FUNCTION public flake_during\(bigint, tstzrange, text\) /d
 /^[0-9; ]+FUNCTION public flake_((max|min)\(timestamp with time zone, text\)|make\(timestamp with time zone, jsonb, text\)) /d
 g

@@ -47,6 +47,12 @@ entry_point!(flake_from_text(text: Text<'_>, layout: Text<'_>), |call| {
     }
 });
 
+/// Returns a number without a fraction of zeros, with which PostgreSQL writes a number as it came.
+fn whole(number: &str) -> &str {
+    let fraction = number.split_once('.').filter(|(_, zeros)| zeros.bytes().all(|digit| digit == b'0'));
+    fraction.map_or(number, |(whole, _)| whole)
+}
+
 #[pg_extern(sql = "")]
 fn flake_make(at: TimestampWithTimeZone, fields: Json, layout: &[u8]) -> i64 {
     let layout = by_name(layout);
@@ -57,7 +63,7 @@ fn flake_make(at: TimestampWithTimeZone, fields: Json, layout: &[u8]) -> i64 {
             .hint("For example: {\"worker\": 3, \"sequence\": 7}. Omitted fields are 0.")
             .raise()
     };
-    let number = |(field, value): (String, &RawValue)| match value.get().parse() {
+    let number = |(field, value): (String, &RawValue)| match whole(value.get()).parse() {
         Ok(number) => (field, number),
         Err(_) => {
             let is_number = value.get().starts_with(|c: char| c == '-' || c.is_ascii_digit());

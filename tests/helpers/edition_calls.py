@@ -45,7 +45,8 @@ TEXTS = [
 ]  # fmt: skip
 # Values that the fields of an ID cannot have, or hardly.
 FIELDS = [
-    "[]", "1", '{"worker": 1.0}', '{"worker": "1"}', '{"worker": null}', '{"nonsense": 1}', '{"timestamp": 0}', '{"zero": 0}',
+    "[]", "1", '{"worker": 1.0}', '{"sequence": 1.50}', '{"sequence": 99999999.00}', '{"timestamp": 0.0}', '{"worker": "1"}',
+    '{"worker": null}', '{"nonsense": 1}', '{"timestamp": 0}', '{"zero": 0}',
     '{"sequence": 99999999999999999999999}', '{"sequence": 18446744073709551615}',
 ]  # fmt: skip
 DIGITS = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-_~ "

@@ -1,7 +1,7 @@
 """The mistakes that a user can make in a call of a function: SQLSTATE, message, DETAIL and HINT of each."""
 
-# Columns: description | SQL after SELECT | SQLSTATE | message | DETAIL | HINT. If a cell is a tuple, the text must contain each of its
-# parts.
+# Columns: description | SQL after SELECT | SQLSTATE | message | DETAIL | HINT. If a cell is a tuple, the text must contain each
+# of its parts.
 KNOWN = "Known layouts: twitter, snowflake, si, "
 FIELDS = "The view flake_layouts shows the fields of every layout."
 FORMS = "The view flake_layouts shows the text form of every layout."
@@ -44,9 +44,11 @@ PLAIN = [
     ("before 1970", "flake_min('1969-12-31Z', 'base64id')", "22008", "timestamp out of range", "2018-03-01", SEE),
     ("tag for a layout without one", "flake_next('twitter', 1)", "22023", 'layout "twitter" has no tag field', "role",
      "Call flake_next"),
-    ("tag that is too large", f"{MADE_OF_TAGS}; SELECT flake_next('made', 64)", "22023", 'tag 64 is out of range for layout "made"',
+    ("tag that is too large", f"{MADE_OF_TAGS}; SELECT flake_next('made', 64)", "22023",
+     'tag 64 is out of range for layout "made"',
      "The valid range is 0 to 63.", FIELDS),
-    ("tag that is negative", f"{MADE_OF_TAGS}; SELECT flake_next('made', -1)", "22023", 'tag -1 is out of range for layout "made"',
+    ("tag that is negative", f"{MADE_OF_TAGS}; SELECT flake_next('made', -1)", "22023",
+     'tag -1 is out of range for layout "made"',
      "The valid range is 0 to 63.", FIELDS),
     ("layout to read only", "flake_next('yitter')", "22023", 'cannot make IDs of layout "yitter"', "flake only reads",
      "SELECT name FROM flake_layouts WHERE generates"),
@@ -127,8 +129,8 @@ PLAIN = [
      "It was not made by flake_seal with this key", "Use flake_unseal"),
     ("range that has begun", f"{MADE_KEY}; SELECT flake_rotate_key('made', 1)", "22023", 'cannot rotate key "made"', "",
      "Leave from_id out"),
-    ("key that is used to drop", f"{MADE_KEY}; CREATE VIEW v AS SELECT flake_seal(1, 'made'); SELECT flake_drop_key('made')", "2BP01",
-     'cannot drop key "made" because other objects name it', "view v", "these objects first"),
+    ("key that is used to drop", f"{MADE_KEY}; CREATE VIEW v AS SELECT flake_seal(1, 'made'); SELECT flake_drop_key('made')",
+     "2BP01", 'cannot drop key "made" because other objects name it', "view v", "these objects first"),
     ("layout that is used to drop", f"{MADE_OF_TAGS}; CREATE TABLE t (id bigint DEFAULT flake_next('made')); "
      "SELECT flake_drop_layout('made')", "2BP01", 'cannot drop layout "made" because other objects name it', "table t",
      "these objects first"),
@@ -138,8 +140,8 @@ PLAIN = [
      ""),
     ("no table to convert", "flake_convert(0::oid, 'twitter')", "42809", "cannot convert table with OID 0", "It does not exist.",
      "converts tables"),
-    ("view to convert", "flake_convert('flake_layouts', 'twitter')", "42809", "cannot convert table public.flake_layouts", "It is a view.",
-     "converts tables"),
+    ("view to convert", "flake_convert('flake_layouts', 'twitter')", "42809", "cannot convert table public.flake_layouts",
+     "It is a view.", "converts tables"),
     ("table whose key is no number to convert", "flake_convert('pg_class', 'twitter')", "42804", "cannot convert table pg_class",
      "Its key oid is of type oid; IDs are of type bigint.", "cannot be compared with IDs"),
     ("layout like no other to convert to", "flake_convert('pg_class', 'zzz')", "22023", 'layout "zzz" does not exist', "", KNOWN),

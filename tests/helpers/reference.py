@@ -44,7 +44,8 @@ class Catalog:
             error = raised.diag
         assert error, call
         # Statements before the wrong call make what it needs.
-        self.errors.setdefault(call.rpartition("; SELECT ")[2].split("(")[0], {})[error_texts.of(error.message_primary)] = error.sqlstate
+        name = call.rpartition("; SELECT ")[2].split("(")[0]
+        self.errors.setdefault(name, {})[error_texts.of(error.message_primary)] = error.sqlstate
 
     def rows(self, query, *parameters):
         return self.db.execute(query, parameters).fetchall()

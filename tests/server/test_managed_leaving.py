@@ -224,7 +224,7 @@ def test_a_superuser_gives_no_schema_away(server, tmp_path, schema):
 def test_no_function_of_others_gets_the_secrets(server, tmp_path):
     server.sql("GRANT CREATE ON SCHEMA public TO app")
     with server.connect(user="app") as other:
-        other.execute("CREATE FUNCTION format(text, text, text, bytea, text) RETURNS text LANGUAGE sql RETURN 'SELECT stolen'")
+        other.execute("CREATE FUNCTION format(text, text, text, text, bytea) RETURNS text LANGUAGE sql RETURN 'SELECT stolen'")
     with server.connect(**OWNER) as old:
         old.execute("SELECT flake_create_key('usr', 'twitter')")
     *_, restore = [step() for step in steps(server, tmp_path)]

@@ -50,7 +50,7 @@ BAIT = """
     TRUNCATE mine.loot"""
 
 
-# Functions and operators of these names for the types that arguments in the files have, so that each call has one that fits exactly.
+# Functions and operators of these names for the types that arguments in the files have, so that each call has one that fits.
 OVERLOADS = """
     DO $$
     DECLARE
@@ -65,13 +65,15 @@ OVERLOADS = """
                 AND f.prorettype NOT IN (SELECT oid FROM pg_type WHERE typtype = 'p')
             GROUP BY f.proname, a, b, c
         LOOP
-            EXECUTE format('CREATE FUNCTION public.%I(%s) RETURNS %s LANGUAGE sql RETURN NULL::%3$s', call.name, call.types, call.result);
+            EXECUTE format('CREATE FUNCTION public.%I(%s) RETURNS %s LANGUAGE sql RETURN NULL::%3$s',
+                call.name, call.types, call.result);
         END LOOP;
         FOR call IN SELECT a, b FROM unnest(types) a, unnest(types) b LOOP
             EXECUTE format('CREATE FUNCTION public.planted(%s, %s) RETURNS boolean LANGUAGE sql RETURN true', call.a, call.b);
         END LOOP;
         FOR call IN SELECT o, a, b FROM unnest('{operators}'::text[]) o, unnest(types) a, unnest(types) b LOOP
-            EXECUTE format('CREATE OPERATOR public.%s (LEFTARG = %s, RIGHTARG = %s, FUNCTION = public.planted)', call.o, call.a, call.b);
+            EXECUTE format('CREATE OPERATOR public.%s (LEFTARG = %s, RIGHTARG = %s, FUNCTION = public.planted)',
+                call.o, call.a, call.b);
         END LOOP;
     END $$"""
 # What has been bound to mallory's.

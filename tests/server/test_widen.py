@@ -178,7 +178,8 @@ def test_a_schema_is_widened_converted_and_undone(own_servers, session):
         assert db.execute(sequence).fetchone() == ("bigint",)
 
         db.execute("SET lock_timeout = '5s'")
-        undos = [db.execute("SELECT undo FROM flake_convert(%s, 'twitter', force => true)", (table,)).fetchone()[0] for table in KEYS]
+        convert = "SELECT undo FROM flake_convert(%s, 'twitter', force => true)"
+        undos = [db.execute(convert, (table,)).fetchone()[0] for table in KEYS]
         # Each key is found by the rows that refer to it.
         company, = db.execute("INSERT INTO companies (name) VALUES ('new') RETURNING id").fetchone()
         order, = db.execute("INSERT INTO orders (company_id) VALUES (%s) RETURNING id", (company,)).fetchone()

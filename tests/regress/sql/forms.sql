@@ -4,6 +4,9 @@ SET datestyle = ISO;
 
 SELECT flake_make('2022-01-01Z', '{"datacenter": 2, "worker": 3}', 'snowflake');
 SELECT flake_make('2010-11-04 01:42:54.657Z', '{}');
+-- jsonb keeps the zeros of a fraction.
+SELECT flake_make('2022-01-01Z', '{"worker": 3.00}') = flake_make('2022-01-01Z', '{"worker": 3}') AS is_whole;
+SELECT flake_make('2022-01-01Z', '{"worker": 3.50}');
 -- Each ID that can be decoded can be made again.
 SELECT flake_make(d.created_at, d.fields, d.layout) FROM flake_decode(1541815603606036480) d;
 SELECT flake_make(d.created_at, d.fields, d.layout) FROM flake_decode(600049445870637093, 'uniqueid_v3') d;
