@@ -48,7 +48,7 @@ CREATE FUNCTION flake_next(layout text) RETURNS bigint
     VOLATILE STRICT PARALLEL RESTRICTED SUPPORT flake_internal.flake_next_support
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_next';
 COMMENT ON FUNCTION flake_next(text) IS
-    'returns a new unique ID of this layout; flake_layouts.increasing says whether those of a statement increase';
+    'returns a new unique ID of this layout; flake_layouts.increasing says whether the IDs of a statement increase';
 
 CREATE FUNCTION flake_next(layout text, tag integer) RETURNS bigint
     VOLATILE STRICT PARALLEL RESTRICTED SUPPORT flake_internal.flake_next_support

@@ -53,7 +53,7 @@ fn release(relation: pg_sys::Oid, next: Option<i64>, as_identity: bool) -> Optio
             let next = next.unwrap_or_else(|| above(&old, code));
             return exchange::alone(&old, &New::Open(next));
         }
-        // What is read under the lock counts.
+        // The release uses only what it reads under the lock.
         key_and_feed(relation, Purpose::Release).0.lock();
         key_and_feed(relation, Purpose::Release).1.sequence.lock();
         let (key, feed) = key_and_feed(relation, Purpose::Release);
