@@ -15,7 +15,7 @@ BLOCKS = """SELECT flake_create_layout('blocks', '{"like": "twitter", "fields": 
 TAGGED = """SELECT flake_create_layout('tagged', '{"like": "twitter", "fields": [
     {"name": "timestamp", "bits": 41, "role": "timestamp"}, {"name": "worker", "bits": 10, "role": "worker"},
     {"name": "shard", "bits": 4, "role": "tag"}, {"name": "sequence", "bits": 8, "role": "sequence"}]}')"""
-OBSTACLES = 'SELECT relation::text, kind, obstacle FROM flake_candidates WHERE "column" IS NOT NULL ORDER BY 1'
+OBSTACLES = "SELECT relation::text, kind, obstacle FROM flake_candidates WHERE column_name IS NOT NULL ORDER BY 1"
 
 
 @pytest.mark.parametrize("kind", ["orders", "s"])

@@ -85,8 +85,8 @@ def test_it_warns_of_keys_whose_time_would_be_near_the_epoch(db, layout, key, is
 def test_it_warns_of_a_sequence_that_clients_ask_for_keys(db, key, sequence, found):
     """SQLAlchemy and Hibernate ask for the key and give it, so the table has no default that a conversion could replace."""
     db.execute(f"CREATE SCHEMA s; SET search_path = s, public; CREATE TABLE users (id bigint {key}); CREATE SEQUENCE {sequence}")
-    found = diagnostics(db, "SELECT flake_convert('users', 'twitter')")
-    warned = [hint for _, primary, _, hint in found if "of sequence" in primary]
+    said = diagnostics(db, "SELECT flake_convert('users', 'twitter')")
+    warned = [hint for _, primary, _, hint in said if "of sequence" in primary]
     assert [hint.partition("flake_adopt('")[2].partition("'")[0] for hint in warned] == found
 
 
