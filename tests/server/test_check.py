@@ -300,6 +300,7 @@ def test_a_last_value_that_was_set_back_is_named_until_the_next_ids(servers):
     assert mark == copy
 
 
+@pytest.mark.matrix
 def test_a_library_of_another_version_is_named(servers):
     server = servers()
     put_other_version(server)

@@ -82,6 +82,7 @@ def test_a_conversion_can_be_undone(db, kind, rows):
     assert convert(db)[0] > ids[-1]
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("kind", ["serial", "identity", "identity by default", "downwards"])
 @pytest.mark.parametrize("last", ["setval('{}', 50, false)", "setval('{}', 50)", "nextval('{}')", "1"])
 def test_an_undone_conversion_continues_the_sequence(db, kind, last):

@@ -50,6 +50,7 @@ def db(server):
     yield from in_schema(server)
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize(("type", "default"), DEFAULTS)
 def test_copy_inserts_many_rows_at_a_time(server, db, type, default):
     """The WAL has records of many rows, and none of a single row. If this fails on a new version of PostgreSQL only, read its

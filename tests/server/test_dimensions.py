@@ -74,6 +74,7 @@ def test_each_form_of_a_call(server, functions, edition, form):
         check_each(functions, edition, different)
 
 
+@pytest.mark.matrix
 @both
 def test_results_are_values_of_their_types(server, functions, edition):
     """A value that a function assembles itself equals the value that PostgreSQL reads from its text."""

@@ -15,6 +15,7 @@ def check(error, sqlstate, message, detail, hint):
     assert hint in diag.message_hint if hint else diag.message_hint is None
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("sql, expected", [pytest.param(row[1], row[2:], id=row[0]) for row in PLAIN])
 def test_each_mistake_has_its_sqlstate_detail_and_hint(server, sql, expected):
     with server.connect() as db:
@@ -203,6 +204,7 @@ def test_errors_have_no_backtraces(servers, settings):
         assert error.message_detail is None
 
 
+@pytest.mark.matrix
 def test_a_cancellation_that_comes_with_a_warning_ends_the_statement_only(servers):
     """PostgreSQL processes a cancellation after each message. It ends the statement, and the session continues."""
     server = servers("flake.node_id=1", "flake.node_count=4")

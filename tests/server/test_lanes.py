@@ -94,8 +94,9 @@ def test_single_inserts_of_new_connections_are_spread(server, layout):
         assert max(counts.values()) < 2 * 600 / len(counts) + 20, f"id % {parts}"
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("end", ["pg_terminate_backend", "pg_cancel_backend"])
-@pytest.mark.parametrize("layout", ["si", pytest.param("twitter", marks=pytest.mark.matrix)])
+@pytest.mark.parametrize("layout", ["si", "twitter"])
 def test_sessions_that_are_ended_in_a_bulk_insert_make_no_id_twice(server, layout, end):
     """Nobody makes the IDs that such a session had taken and not used. The moment of each end comes by chance."""
     make_table(server, layout)
@@ -180,6 +181,7 @@ def test_a_database_whose_lanes_are_all_used_names_the_way_out(servers):
     assert server.value("SELECT flake_next('l129') > 0 AND flake_next('twitter') > 0")
 
 
+@pytest.mark.matrix
 def test_a_database_leaves_lanes_to_the_others(own_servers):
     """The owners of three databases, who have no other rights, use all layouts that they can, first those that they all define.
     Every built-in layout makes IDs in another database, and so do custom ones."""

@@ -249,6 +249,7 @@ def test_waits_have_a_name(servers):
             db.execute("SELECT flake_next('slow') FROM generate_series(1, 100)")
 
 
+@pytest.mark.matrix
 def test_preloading_saves_the_first_wait(servers):
     """The ledger is as old as the server. Otherwise the first tick would have to end, and this clock stands still."""
     server = servers("shared_preload_libraries=flake", clock="+0")

@@ -66,6 +66,7 @@ def test_a_clock_that_steps_back_while_a_session_raises_the_sequence_lets_nobody
         assert making.end().fetchone() == (clocked.value("SELECT (clock_timestamp() + interval '600 s')::text"),)
 
 
+@pytest.mark.matrix
 def test_it_starts_above_an_id(clocked):
     clocked.set_clock(at(HOUR))
     far = clocked.value("SELECT flake_max(now() + interval '59 min')")

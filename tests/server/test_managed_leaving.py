@@ -137,6 +137,7 @@ def leave(server, directory, schema="public"):
         assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.matrix
 def test_everything_that_uses_the_functions_comes_along(server, tmp_path):
     with server.connect(**OWNER) as old:
         old.execute(USED)
@@ -221,6 +222,7 @@ def test_a_superuser_gives_no_schema_away(server, tmp_path, schema):
     assert server.sql("SELECT rolsuper FROM pg_roles WHERE rolname = 'shop_owner'") == [(False,)]
 
 
+@pytest.mark.matrix
 def test_no_function_of_others_gets_the_secrets(server, tmp_path):
     server.sql("GRANT CREATE ON SCHEMA public TO app")
     with server.connect(user="app") as other:

@@ -287,6 +287,7 @@ def test_a_service_that_withholds_functions_is_reported(own_servers, withheld):
         assert found["installation"][0] is (True if len(withheld) == 1 else None)
 
 
+@pytest.mark.matrix
 def test_standbys_and_transactions_that_only_read_are_refused(own_servers):
     server = managed_server(own_servers)
     standby = own_servers(standby_of=server)

@@ -104,6 +104,7 @@ def act(server, role, *statements):
             db.execute(statement)
 
 
+@pytest.mark.matrix
 def test_nothing_in_the_schema_of_its_functions_is_called(server):
     act(server, "mallory", PLANTED)
     managed.install(server, user="Owner")
@@ -124,6 +125,7 @@ def test_the_owner_of_the_edition_runs_both_files(server):
     assert server.value("SELECT to_regnamespace('flake_sequences') IS NULL")
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("named", ["convert_to =", "all that the files call"])
 def test_no_body_is_bound_to_what_others_have_made_for_its_types(server, named):
     """A body of standard SQL keeps the function that it found when it was created, and one of them runs as the owner."""
@@ -262,6 +264,7 @@ def test_a_client_that_reads_nothing_holds_no_lock(server):
         assert sent and not [text for text in sent if "SubTransaction" in text]
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("given", ["postgres", '"App"'])
 def test_a_dump_without_privileges_lets_nobody_open(server, tmp_path, given):
     managed.install(server, user="Owner")

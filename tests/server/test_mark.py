@@ -70,6 +70,7 @@ def test_no_id_is_made_twice_after_an_event_and_a_failover(own_servers, happens)
     pass_through(standby, made, -3, 2, 60, **options)
 
 
+@pytest.mark.matrix
 def test_the_page_says_what_a_lost_file_said(own_servers):
     """The file was deleted while the server was stopped, and the clock was set back."""
     server, made = server_at_0(own_servers), Made()

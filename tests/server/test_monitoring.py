@@ -99,6 +99,7 @@ def test_the_values_that_alerts_are_about_change(server):
         assert read(db, "flake_check")["ok", "end of layouts"] == 0
 
 
+@pytest.mark.matrix
 def test_a_standby_is_well(server, own_servers):
     standby = own_servers(standby_of=server)
     with standby.connect(user="monitor") as db:

@@ -115,6 +115,7 @@ def test_postgresql_reads_octal_numbers(servers):
     assert "`010` is 8" in page and "`0x10` is 16" in page
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("look", ["SELECT * FROM pg_file_settings", "ALTER SYSTEM SET flake.node_id = 1"])
 def test_values_that_are_checked_and_not_applied_do_not_count(servers, look):
     """PostgreSQL asks the library whether such values are valid, as if they came from the configuration."""

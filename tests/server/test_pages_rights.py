@@ -102,6 +102,7 @@ def test_columns_with_keys_are_looked_for_in_tables_of_the_caller(server):
     nothing_ran(server)
 
 
+@pytest.mark.matrix
 def test_tables_are_widened_by_a_plan_for_their_owner(server):
     for role in ROLES:
         plan = psql(server, role, arguments=["-v", "table=orders", "-f", WIDEN])

@@ -181,6 +181,7 @@ def test_recipes_lose_no_row(own_servers, layout):
     assert server.value("SELECT count(*) FROM outbox") == 451
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("layout", UNORDERED)
 def test_recipes_of_others_raise_an_error(own_servers, layout):
     server = own_servers()
@@ -200,6 +201,7 @@ def nameless(code):
     return code.replace(", 'twitter')", ")")
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("layout", in_matrix([*LAYOUTS, *LIKE]))
 def test_times_are_right_or_somebody_says_so(own_servers, layout):
     """The README's table shows the right times if it is read by its layout. If it is read by twitter, something warns."""

@@ -109,6 +109,7 @@ def test_a_kept_plan_notices_a_replaced_filter(db, name, form):
     assert db.execute("EXECUTE kept").fetchone() == (0,)
 
 
+@pytest.mark.matrix
 @instants
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("name", ENDS)

@@ -184,6 +184,7 @@ def test_a_projection_is_right_at_every_moment(server):
     assert written(server, "events")
 
 
+@pytest.mark.matrix
 def test_exports_have_each_row_once(server):
     prepare, repeated = recipe("Export what is new", server=server)
     server.sql(prepare)
@@ -293,6 +294,7 @@ def test_a_consumer_reads_the_rows_of_several_nodes_once(own_servers):
     second.sql("DROP SUBSCRIPTION events")
 
 
+@pytest.mark.matrix
 def test_consumers_by_a_mark_in_the_stream_read_each_row_once(server):
     """A consumer that reads rows in the order of the stream gets some of them in another order than by their IDs."""
     if not (pg_config("--pkglibdir") / "test_decoding.so").exists():

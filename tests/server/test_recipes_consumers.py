@@ -2,12 +2,15 @@
 
 import concurrent.futures
 
+import pytest
+
 from test_recipes import RECIPES, recipe, run, server, wait_until_complete, with_outbox, writers, written
 from waiting import wait_until
 
 __all__ = ["server"]
 
 
+@pytest.mark.matrix
 def test_consumers_by_a_hash_of_the_key_read_each_event_once(server):
     """Each event is read by one worker, and events with one key are read in order, although transactions end in another order."""
     prepare, repeated = recipe("Consumers by a hash of the key", server=server)
@@ -65,6 +68,7 @@ def test_only_rows_that_all_consumers_have_read_are_removed(server):
         assert written_ids(server) == ids[-left:]
 
 
+@pytest.mark.matrix
 def test_tools_that_poll_a_view_lose_no_row(server):
     """They lose rows of the table, but no row of the view."""
     server.sql(recipe("Tools that know a table and a column", server=server)[0])

@@ -16,6 +16,7 @@ READS = "A consumer on a standby"
 WAITS = "SELECT FROM pg_stat_activity WHERE query LIKE '%replay_lsn%' AND pid <> pg_backend_pid()"
 
 
+@pytest.mark.matrix
 def test_a_consumer_does_not_wait_for_rows_that_a_promoted_standby_never_gets(own_servers):
     """The old primary has written rows that the standby never gets."""
     read = python(READS, "read_on_standby")

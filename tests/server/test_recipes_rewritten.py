@@ -155,6 +155,7 @@ def test_queries_with_a_snapshot_before_their_lock_find_it_empty(readable, how):
     assert greatest(readable, level, query, locks=["LOCK TABLE outbox IN ACCESS SHARE MODE;"]) == all_there
 
 
+@pytest.mark.matrix
 def test_queries_that_lock_first_find_all_rows(readable):
     """The query locks the table before it takes its snapshot. CLUSTER keeps what snapshots see."""
     all_there = [readable.value("SELECT max(id) FROM outbox")]

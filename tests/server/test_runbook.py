@@ -120,6 +120,7 @@ def test_restored_server(own_servers):
         section.sql(server, greatest=greatest)
 
 
+@pytest.mark.matrix
 def test_restored_dump(own_servers):
     old, new = with_orders(own_servers(clock="+0")), own_servers(clock="-3", extension=False)
     old.sql("""SELECT flake_create_layout('ours', '{"like": "si"}')""")
@@ -228,6 +229,7 @@ def test_lead(own_servers):
         section.sql(server)
 
 
+@pytest.mark.matrix
 def test_node_added(own_servers, laid_out):
     server = laid_out(own_servers())
     with follow("A node is added or removed") as section:

@@ -99,6 +99,7 @@ def test_a_role_can_be_allowed_to_hide_parameters(server):
         db.execute("SET log_parameter_max_length = 0")
 
 
+@pytest.mark.matrix
 def test_a_restore_leaves_no_secret_in_statistics_and_log(servers):
     """With the options of the page; without them, both have the secret."""
     if not (pg_config("--sharedir") / "extension/pg_stat_statements.control").exists():
@@ -136,6 +137,7 @@ def test_a_new_owner_can_use_and_rotate_the_keys(server):
         assert pytest.raises(psycopg.Error, db.execute, SEALED).value.sqlstate in ("42883", "42704")
 
 
+@pytest.mark.matrix
 def test_a_standby_and_the_primary_it_becomes_seal_alike(servers):
     primary = servers()
     primary.sql("SELECT flake_create_key('usr', 'twitter')")

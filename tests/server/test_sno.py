@@ -84,6 +84,7 @@ def test_malformed_snos_are_soft_errors(server):
         ('invalid input syntax for type sno: "x"', "Expected 16 characters, got 1.", "22P02")]  # fmt: skip
 
 
+@pytest.mark.matrix
 def test_estimates_of_rows_are_close(server):
     """The table has a sno for each minute of 20 days, and all are in the sample. Ranges of hours and single bounds are
     estimated. The histogram is finer than another type's from the same sample."""

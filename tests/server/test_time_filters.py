@@ -156,6 +156,7 @@ def test_a_filter_is_a_range_in_a_sessions_first_statement(server, shape):
     assert "flake_timestamp" not in plan or shape in ("merge", "rollup of what is filtered", "grouping sets"), plan
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("table, condition, parameter", [
     ("ids", "flake_timestamp(id) >= $1", "timestamptz"), ("orders", "created_at >= $1", "timestamptz"),
     ("orders", "created_at >= $1", "timestamp"), ("orders", "created_at >= $1", "date"),

@@ -256,6 +256,7 @@ IMPOSSIBLE = {
 }  # fmt: skip
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("layout", IMPOSSIBLE)
 def test_ids_that_are_not_possible_are_never_returned(db, layout):
     """The filter would raise an error for them. They are never returned or deleted, by a constant, a parameter or a column."""

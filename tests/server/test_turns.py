@@ -114,6 +114,7 @@ def test_an_old_primary_and_the_new_one_make_no_id_twice(own_servers, lag, behin
         both.wait_for_more(old, new)
 
 
+@pytest.mark.matrix
 def test_a_copy_at_a_point_in_time_and_the_running_original_make_no_id_twice(own_servers):
     original, both = own_servers(), Both()
     original.sql(TABLE)

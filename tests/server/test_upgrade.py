@@ -71,6 +71,7 @@ TRAPS = f"""
 """
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("role", ["mallory", "another_superuser"])
 def test_an_upgrade_calls_nothing_from_the_schema(own_servers, role):
     server = own_servers()

@@ -99,6 +99,7 @@ def test_many_prepared_transactions_of_another_database_do_not_hold_it(server, t
             other.execute(f"COMMIT PREPARED 'other {number}'")
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("end", ["COMMIT", "ROLLBACK"])
 def test_ended_ones_among_many_prepared_transactions_do_not_hold_it(server, writer, tailer, end):
     """Ended transactions hold nothing although no entry can be freed, and open ones are never merged."""

@@ -110,6 +110,7 @@ def test_it_is_published_at_once_in_any_transaction(own_servers, how):
             assert below(standby, primary) == [first, own]
 
 
+@pytest.mark.matrix
 def test_an_older_snapshot_gets_an_older_watermark(own_servers):
     """Later rows are not visible to the snapshot. It gets an earlier watermark, even after many others were published."""
     primary, standby = with_standby(own_servers)
@@ -131,6 +132,7 @@ def test_an_older_snapshot_gets_an_older_watermark(own_servers):
             one(older, BELOW)
 
 
+@pytest.mark.matrix
 def test_many_subtransactions_lose_no_row(own_servers):
     """There are more subtransactions than a snapshot lists."""
     primary, standby = with_standby(own_servers)
