@@ -140,7 +140,14 @@ CREATE VIEW flake_candidates AS
                         JOIN pg_catalog.pg_class r ON r.oid OPERATOR(pg_catalog.=) e.adrelid
                         WHERE d.classid OPERATOR(pg_catalog.=) '2604'::pg_catalog.oid AND d.objid OPERATOR(pg_catalog.=) e.oid
                             AND (r.relispartition OR e.adrelid OPERATOR(pg_catalog.=) f.relation
-                                AND e.adnum::pg_catalog.int4 OPERATOR(pg_catalog.=) f.number))) AS bound
+                                AND e.adnum::pg_catalog.int4 OPERATOR(pg_catalog.=) f.number))) AS bound,
+            (SELECT pg_catalog.pg_describe_object(d.refclassid, d.refobjid, d.refobjsubid)
+                FROM pg_catalog.pg_depend d
+                WHERE d.classid OPERATOR(pg_catalog.=) '1259'::pg_catalog.oid AND d.objid OPERATOR(pg_catalog.=) f.sequence
+                    AND d.refclassid OPERATOR(pg_catalog.=) '1259'::pg_catalog.oid
+                    AND d.deptype OPERATOR(pg_catalog.=) 'a'::pg_catalog."char"
+                    AND (d.refobjid OPERATOR(pg_catalog.<>) f.relation OR d.refobjsubid OPERATOR(pg_catalog.<>) f.number)
+                LIMIT 1) AS owner
         FROM fed f JOIN open q ON q.sequence OPERATOR(pg_catalog.=) f.sequence
         JOIN pg_catalog.pg_class r ON r.oid OPERATOR(pg_catalog.=) f.relation
         JOIN pg_catalog.pg_attribute a ON a.attrelid OPERATOR(pg_catalog.=) f.relation
@@ -159,7 +166,9 @@ CREATE VIEW flake_candidates AS
                     c.type, c.narrow)
             WHEN c.increment OPERATOR(pg_catalog.<>) '1'::pg_catalog.int8
                 THEN pg_catalog.format('counted by %s'::pg_catalog.text, c.increment)
-            WHEN c.bound IS NOT NULL THEN pg_catalog.format('fed by a sequence of other objects: %s'::pg_catalog.text, c.bound)
+            WHEN COALESCE(c.bound, c.owner) IS NOT NULL
+                THEN pg_catalog.format('fed by a sequence of other objects: %s'::pg_catalog.text,
+                    pg_catalog.concat_ws(', '::pg_catalog.text, c.bound, c.owner))
         END AS obstacle
     FROM columns c
     UNION ALL

@@ -46,13 +46,20 @@ def test_an_unlogged_sequence_stays_unlogged(db, kind):
     assert one(db, persistence) == ("u",)
 
 
-def test_a_sequence_that_another_column_owns_is_refused(db):
-    """The new sequence could not be given to that column."""
-    db.execute("CREATE TABLE a (id bigserial PRIMARY KEY); CREATE TABLE b (id bigint PRIMARY KEY DEFAULT nextval('a_id_seq'))")
-    db.execute("ALTER TABLE a ALTER id DROP DEFAULT")
+@pytest.mark.parametrize(("tables", "owner"), [
+    ("CREATE TABLE a (id bigint); CREATE TABLE b (id bigint PRIMARY KEY)", "a"),
+    ("CREATE TABLE b (id bigint PRIMARY KEY) PARTITION BY RANGE (id); CREATE TABLE part PARTITION OF b DEFAULT", "part"),
+])  # fmt: skip
+def test_a_sequence_that_another_column_owns_is_refused(db, tables, owner):
+    """The new sequence could not be given to that column. flake_adopt_schema leaves the table out."""
+    db.execute(f"{tables}; CREATE SEQUENCE s OWNED BY {owner}.id; ALTER TABLE b ALTER id SET DEFAULT nextval('s')")
+    obstacle, = one(db, "SELECT obstacle FROM flake_candidates WHERE relation = 'b'::regclass")
+    assert obstacle == f"fed by a sequence of other objects: column id of table {owner}"
     error = pytest.raises(psycopg.Error, adopt, db, "b").value.diag
-    assert error.sqlstate == "55000" and error.message_detail.endswith(": column id of table public.a.")
-    assert one(db, "SELECT pg_get_serial_sequence('a', 'id')") == ("public.a_id_seq",)
+    assert error.sqlstate == "55000" and error.message_detail.endswith(f": column id of table public.{owner}.")
+    db.execute("CREATE TABLE c (id bigserial PRIMARY KEY)")
+    db.execute("CALL flake_adopt_schema('public', 'twitter')")
+    assert is_closed(db, "c_id_seq") and one(db, f"SELECT pg_get_serial_sequence('{owner}', 'id')") == ("public.s",)
 
 
 @pytest.mark.parametrize("relation", ["orders", "s"])

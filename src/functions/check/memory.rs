@@ -1,5 +1,6 @@
 //! Checks of shared memory: the ledger, and the version of the library that has created it.
 
+use flake_core::Turns;
 use flake_core::ledger::time::grant::{MAX_AHEAD_MICROS, RESERVE_AHEAD_MICROS};
 
 use super::finding::Finding;
@@ -33,23 +34,25 @@ pub fn lead(status: &Status, now: i64) -> Finding {
 
 /// Checks that `pg_upgrade` keeps what is reserved in this database, and the turn of this server.
 pub fn upgrade() -> Finding {
-    let (record, kept) = match ledger::record() {
+    let (record, is_kept) = match ledger::record() {
         Err(error) => return Finding::from(&error),
         Ok(None) => return Finding::fine("This database has no record."),
         Ok(Some(found)) => found,
     };
-    // Only the file and the databases that were used since the promotion know the turn, and pg_upgrade does not copy the file.
+    // Only the file and the databases that were used since the promotion know the turn, and pg_upgrade does not copy the file. The
+    // numbers are compared, because records leave out timelines of great numbers.
+    let number = |last| Turns { before: None, last }.number();
     if let Some(Ok((turn, _))) = ledger::turn()
-        && record.turns.last != Some(turn)
+        && number(record.turns.last) != number(Some(turn))
     {
         return Finding::wrong(
             "This database was not used since this server was promoted or upgraded, so pg_upgrade would not keep the server's turn.",
             "Make an ID in this database before pg_upgrade.",
         );
     }
-    if kept.is_none_or(|kept| kept.number() != record.reserved.number()) {
+    if !is_kept {
         return Finding::wrong(
-            "The last value of sequence \"flake_mark\" or of its copy is not the one that flake has set, and pg_upgrade would keep it.",
+            "The last value of sequence \"flake_mark\", \"flake_turns\" or of their copies is not the one that flake has set, and pg_upgrade would keep it.",
             "Make an ID in this database before pg_upgrade.",
         );
     }

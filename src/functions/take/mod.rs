@@ -194,7 +194,7 @@ fn check_positions(positions: pg_sys::Oid, key: &Key) {
             ))
             .raise()
     }
-    // Otherwise a consumer without the privilege would seem to have nothing to read until there is a row.
+    // Otherwise a consumer without the privilege on the table would seem to have nothing to read until there is a row.
     relation::require_update(positions, relation::column(positions, c"last"));
 }
 

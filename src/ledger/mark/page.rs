@@ -82,16 +82,20 @@ fn turns(page: &SequencePage) -> Option<i64> {
     TURNS.into_iter().rev().find_map(|name| page.sibling(name)?.last_value())
 }
 
-/// Returns the record of this database's page, and the reserved time that pg_upgrade would keep; None if nothing was recorded.
-pub fn record() -> Result<Option<(Record, Option<Reserved>)>, Error> {
+/// Returns the record of this database's page, and whether pg_upgrade would keep it, as far as this server can tell; None if nothing was
+/// recorded.
+pub fn record() -> Result<Option<(Record, bool)>, Error> {
     let page = open()?;
     let kept = carried(&page);
     let bytes = page.read(&hint()?.buffer).map(|(bytes, _)| bytes);
     if bytes.is_none() && kept.is_none() {
         return Ok(None);
     }
-    let record = Page { bytes, reserved: kept, turns: turns(&page) }.record()?;
-    Ok(Some((record, kept)))
+    let (exists, turns) = (bytes.is_some(), turns(&page));
+    let record = Page { bytes, reserved: kept, turns }.record()?;
+    let is_kept = kept.is_some_and(|kept| kept.number() == record.reserved.number())
+        && (!exists || turns.is_none_or(|turns| turns == record.turns.number().max(1)));
+    Ok(Some((record, is_kept)))
 }
 
 /// Locks the page, calls `change` with its content, applies the change, and waits until it is on disk.

@@ -60,7 +60,7 @@ const DEPENDENTS: &str = "
     UNION SELECT ARRAY[pg_describe_object(d.refclassid, d.refobjid, d.refobjsubid)] FROM pg_depend d
     WHERE d.classid = 'pg_class'::regclass AND d.objid = $3
       AND (d.deptype = 'e'::\"char\" OR d.deptype = 'a'::\"char\" AND $1 <> 0::oid
-        AND NOT EXISTS (SELECT FROM members m WHERE m.oid = d.refobjid AND m.attnum = d.refobjsubid))";
+        AND (d.refobjid <> $1 OR d.refobjsubid <> $2))";
 
 /// A privilege on a sequence that a role has.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
