@@ -22,7 +22,7 @@ class Copy:
     def __init__(self, path):
         self.path, self.sql = path, path / "sql"
         for name in ["scripts", "sql"]:
-            shutil.copytree(ROOT / name, path / name, ignore=shutil.ignore_patterns("flake--*", "SHA256SUMS"))
+            shutil.copytree(ROOT / name, path / name, ignore=shutil.ignore_patterns("flake*--*", "SHA256SUMS"))
         for name in ["Cargo.toml", "flake.control", "flake_sequences.control"]:
             shutil.copy(ROOT / name, path)
 

@@ -16,7 +16,9 @@ BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.M | re.S)
 NOT_CODE = {"text", "dockerfile", "conf", "ini", "yaml"}
 PAGES = [ROOT / "README.md", ROOT / "SECURITY.md", *(ROOT / "docs").rglob("*.md"), *(ROOT / "clients").rglob("*.md")]
 SCRIPTS = [
-    *(ROOT / "sql").glob("*.sql"), *(ROOT / "managed").iterdir(), ROOT / "scripts/tour.sql", *(ROOT / "site").rglob("*.js"),
+    # Frozen scripts are copies of these, or were looked at as those of their version.
+    *(path for path in (ROOT / "sql").glob("*.sql") if "--" not in path.name),
+    *(ROOT / "managed").iterdir(), ROOT / "scripts/tour.sql", *(ROOT / "site").rglob("*.js"),
     *(path for folder in ("examples", "clients") for path in (ROOT / folder).rglob("*.*")
       if path.suffix in {".sql", ".py", ".mjs", ".ts", ".java", ".go", ".rs", ".rb", ".php", ".cs", ".yml"}
       and "node_modules" not in path.parts),
