@@ -16,11 +16,12 @@ def test_released_scripts_do_not_change():
     subprocess.run([ROOT / "scripts/release", "check"], check=True)
     sums = RELEASES / "SHA256SUMS"
     listed = {line.split()[1] for line in sums.read_text().splitlines()} if sums.exists() else set()
-    scripts = {path.name for path in RELEASES.glob("flake--*.sql")}
+    scripts = {path.name for path in RELEASES.glob("flake*--*.sql")}
     # An upgrade to a version that is not released yet may change.
     assert listed == {name for name in scripts if VERSION in RELEASED or not name.endswith(f"--{VERSION}.sql")}
     if VERSION in RELEASED:
-        assert (RELEASES / f"flake--{VERSION}.sql").read_text() == script(), "a change takes another version in Cargo.toml"
+        for extension, text in {"flake": script(), "flake_sequences": (RELEASES / "sequences.sql").read_text()}.items():
+            assert (RELEASES / f"{extension}--{VERSION}.sql").read_text() == text, "a change takes another version in Cargo.toml"
 
 
 def upgraded_and_new(server, version, to, defaults=""):
