@@ -16,7 +16,7 @@ BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.M | re.S)
 NOT_CODE = {"text", "dockerfile", "conf", "ini", "yaml"}
 PAGES = [ROOT / "README.md", ROOT / "SECURITY.md", *(ROOT / "docs").rglob("*.md"), *(ROOT / "clients").rglob("*.md")]
 SCRIPTS = [
-    # Frozen scripts are copies of these, or were looked at as those of their version.
+    # A frozen script is a copy of these, and was looked at when its version was made.
     *(path for path in (ROOT / "sql").glob("*.sql") if "--" not in path.name),
     *(ROOT / "managed").iterdir(), ROOT / "scripts/tour.sql", *(ROOT / "site").rglob("*.js"),
     *(path for folder in ("examples", "clients") for path in (ROOT / folder).rglob("*.*")
