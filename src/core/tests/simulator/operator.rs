@@ -275,9 +275,10 @@ fn keep_watermarks(machine: &mut Machine) {
     let pages = (0..DATABASES).filter(|&database| machine.wal.databases[database].0.is_some());
     let acceptances: Vec<u64> = pages.map(|database| machine.wal.reserved_in(database).acceptances).collect();
     let accepted = acceptances.iter().copied().max().unwrap_or_default();
-    if acceptances.iter().any(|&other| other < accepted) {
-        return machine.watermarks.clear();
+    let is_equal = acceptances.iter().all(|&other| other == accepted);
+    // Those that it has returned, as a primary and as a standby.
+    for watermarks in [&mut machine.watermarks, &mut machine.replayed] {
+        watermarks.retain(|watermark| is_equal && watermark.acceptances == accepted);
+        watermarks.iter_mut().for_each(|watermark| watermark.acceptances &= 1);
     }
-    machine.watermarks.retain(|watermark| watermark.acceptances == accepted);
-    machine.watermarks.iter_mut().for_each(|watermark| watermark.acceptances &= 1);
 }

@@ -126,6 +126,11 @@ stories! {
     fn a_watermark_is_returned_at_once_after_the_clock_was_set_back() "
         a: pass 4, ask@1, step {-2|-100|-2h}, ask, ask@1, make"
 
+    /// A standby has returned a watermark of a clock that was ahead. The clock is accepted after the promotion, and the server is upgraded.
+    fn a_watermark_of_a_standby_that_was_recalled_binds_no_upgraded_server() "
+        a: step 4, make, right, accept, step 60, publish
+        b: follow a, ask, promote, accept, upgrade, make"
+
     /// An old primary's clock is accepted. Later it starts from the new primary's data with its own file. The new primary's watermarks
     /// do not bind it.
     fn a_server_that_accepted_its_clock_more_often_ignores_watermarks_of_another_one() "
