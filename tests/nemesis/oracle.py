@@ -52,6 +52,7 @@ class Batch:
     makers: tuple
     above: datetime.datetime | None  # a watermark that its server returned before, or the argument of flake_start_above
     returned: datetime.datetime | None  # what flake_start_above returned, as long as it holds
+    accepted: int  # how often its server's clock was accepted
     ended: float = float("inf")
     ended_clock: float = float("inf")
 
@@ -96,7 +97,7 @@ class Oracle:
                 above = max(above or node.given, node.given)
             else:
                 returned = None
-            self.batches[token] = Batch(token, kind, database, what, time.monotonic(), clock, (maker,), above, returned)
+            self.batches[token] = Batch(token, kind, database, what, time.monotonic(), clock, (maker,), above, returned, node.accepted)
             return self.batches[token]
 
     def accept(self, node):
@@ -148,7 +149,8 @@ class Oracle:
         if maker.recovers:
             # It was made by a new primary whose timeline is not known yet.
             return
-        used = self.ticks[layout.key, maker.part]
+        # flake_accept_clock lets a server make other IDs in ticks that it has used.
+        used = self.ticks[layout.key, maker.part, batch.accepted]
         for tick in ticks:
             # The first batch of each start of a server in each database.
             first = used.setdefault(tick, {})

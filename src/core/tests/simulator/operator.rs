@@ -210,6 +210,8 @@ impl Play {
             let upgrade = world.oracle.upgrades.len();
             let machine = &mut world.machines[at];
             machine.file = None;
+            // It rests on the guarantee that nobody puts the old cluster's file into the new one.
+            machine.saved = None;
             machine.history = vec![1];
             machine.upgrade = upgrade;
             keep_watermarks(machine);
