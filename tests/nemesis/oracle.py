@@ -97,7 +97,8 @@ class Oracle:
                 above = max(above or node.given, node.given)
             else:
                 returned = None
-            self.batches[token] = Batch(token, kind, database, what, time.monotonic(), clock, (maker,), above, returned, node.accepted)
+            began, accepted = time.monotonic(), node.accepted
+            self.batches[token] = Batch(token, kind, database, what, began, clock, (maker,), above, returned, accepted)
             return self.batches[token]
 
     def accept(self, node):
