@@ -76,7 +76,7 @@ OVERLOADS = """
                 call.o, call.a, call.b);
         END LOOP;
     END $$"""
-# What has been bound to mallory's.
+# Objects of the edition that depend on mallory's.
 BOUND = """
     SELECT pg_describe_object(d.classid, d.objid, 0), pg_describe_object(d.refclassid, d.refobjid, 0) FROM pg_depend d
     WHERE (d.refclassid, d.refobjid) IN (

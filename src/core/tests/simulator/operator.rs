@@ -210,7 +210,7 @@ impl Play {
             let upgrade = world.oracle.upgrades.len();
             let machine = &mut world.machines[at];
             machine.file = None;
-            // It rests on the guarantee that nobody puts the old cluster's file into the new one.
+            // The guarantee does not cover a file of the old cluster that is put into the new one.
             machine.saved = None;
             machine.history = vec![1];
             machine.upgrade = upgrade;
@@ -278,7 +278,7 @@ fn keep_watermarks(machine: &mut Machine) {
     let acceptances: Vec<u64> = pages.map(|database| machine.wal.reserved_in(database).acceptances).collect();
     let accepted = acceptances.iter().copied().max().unwrap_or_default();
     let is_equal = acceptances.iter().all(|&other| other == accepted);
-    // Those that it has returned, as a primary and as a standby.
+    // The server has returned some as a primary, and others as a standby.
     for watermarks in [&mut machine.watermarks, &mut machine.replayed] {
         watermarks.retain(|watermark| is_equal && watermark.acceptances == accepted);
         watermarks.iter_mut().for_each(|watermark| watermark.acceptances &= 1);
