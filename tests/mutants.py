@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Puts one slip after another into a copy of the tree, and runs the tests that must notice it.
 
-`mutants.py [NAME…]` runs all slips of tests/mutants/*.toml, or the named ones. It prints which test noticed a slip and how long
+`mutants.py [NAME…]` runs all slips of tests/mutants/*.toml, those of a named file, or the named ones. It prints which test noticed a slip and how long
 that took. It fails if a named test does not notice, if a slip does not compile, or if a test fails without a slip.
 `scripts/test mutants` says where PostgreSQL is. `mutants.py --check` builds nothing, and checks that each slip's text and tests
 exist.
@@ -42,8 +42,8 @@ class DoesNotCompileError(Exception):
 
 @functools.cache
 def tables():
-    """The text of each file of slips."""
-    return [file.read_text() for file in sorted((ROOT / "tests" / "mutants").glob("*.toml"))]
+    """The text of each file of slips, by its path."""
+    return {str(file.relative_to(ROOT)): file.read_text() for file in sorted((ROOT / "tests" / "mutants").glob("*.toml"))}
 
 
 def tests_of(slip):
@@ -55,10 +55,10 @@ def rows():
     """Returns all slips, in the order of the files. A file has a table for each file of the tree, with a row for each slip in
     it."""
     return [
-        {"name": name, "file": file, "text": slip["from"], "replacement": slip["to"], "noticed_by": tests_of(slip),
+        {"name": name, "file": file, "listed_in": path, "text": slip["from"], "replacement": slip["to"], "noticed_by": tests_of(slip),
          "postgres": slip.get("postgres")}
-        for table in map(tomllib.loads, tables())
-        for file, slips in table.items()
+        for path, text in tables().items()
+        for file, slips in tomllib.loads(text).items()
         for name, slip in slips.items()
     ]
 
@@ -67,7 +67,7 @@ def faults():
     """Finds faults of the tables without building anything."""
     names = [row["name"] for row in rows()]
     yield from (f"{name}: there are several of this name" for name in sorted({name for name in names if names.count(name) > 1}))
-    described = re.findall(r"(?m)^# .*\n(\w+)(?:\.from)? = ", "\n".join(tables()))
+    described = re.findall(r"(?m)^# .*\n(\w+)(?:\.from)? = ", "\n".join(tables().values()))
     for row in rows():
         name = row["name"]
         if name not in described:
@@ -260,10 +260,10 @@ def try_out(row):
 def main(names):
     if wrong := list(faults()):
         sys.exit("\n".join(wrong))
-    if unknown := set(names) - {row["name"] for row in rows()}:
+    if unknown := set(names) - {row["name"] for row in rows()} - tables().keys():
         sys.exit(f"tests/mutants has no {', '.join(unknown)}")
     # In this order, most builds are of the core alone.
-    chosen = [row for row in rows() if not names or row["name"] in names]
+    chosen = [row for row in rows() if not names or row["name"] in names or row["listed_in"] in names]
     chosen.sort(key=lambda row: not all(map(is_of_core, row["noticed_by"])))
     update_copy()
     for version in dict.fromkeys(row["postgres"] for row in chosen):

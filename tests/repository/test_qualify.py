@@ -22,6 +22,7 @@ def checkout(tmp_path):
     (tmp_path / ".ci/run").write_text(COUNT)
     (tmp_path / ".ci/run").chmod(0o755)
     (tmp_path / "src").mkdir()
+    (tmp_path / "tests").mkdir()
     (tmp_path / "src/lib.rs").write_text("one")
     (tmp_path / "README.md").write_text("one")
     git(tmp_path, "init", "-q")
@@ -56,6 +57,18 @@ def test_a_part_that_has_passed_runs_again_only_for_another_product(checkout):
     (checkout / "src/lib.rs").write_text("two")
     commit(checkout)
     assert runs(checkout) == 2
+
+
+def test_what_is_remembered_is_a_file_to_commit_with_what_the_part_has_printed(checkout):
+    (checkout / ".ci/run").write_text("#!/bin/sh\necho '2 passed in 1 s'\necho '==> SKIPPED: a library'\necho '40 passed, 1 warning'\n")
+    commit(checkout)
+    subprocess.run(["scripts/qualify", "ci"], cwd=checkout, check=True)
+    shutil.rmtree(checkout / "target")
+    listed = subprocess.run(["scripts/qualify", "--list"], cwd=checkout, check=True, text=True, stdout=subprocess.PIPE).stdout
+    ci, = (line.split() for line in listed.splitlines() if line.startswith("ci "))
+    head = subprocess.run(["git", "rev-parse", "--short=12", "HEAD"], cwd=checkout, check=True, text=True, stdout=subprocess.PIPE)
+    assert ci[2] == head.stdout.strip() and ci[4:] == ["42", "1"], listed
+    assert (checkout / "tests/qualified.tsv").read_text().count("\n") == 2
 
 
 def test_a_part_that_has_failed_runs_again(checkout):
