@@ -1,5 +1,7 @@
 """Tables of privileges. PUBLIC may execute and select everything, and restricted functions check the caller's role themselves."""
 
+import contextlib
+
 import psycopg
 import psycopg.types.json
 import pytest
@@ -376,3 +378,22 @@ def test_a_superuser_who_created_the_extension_can_be_dropped(server):
     with server.connect(dbname="administered") as db:
         db.execute("REASSIGN OWNED BY admin TO admin2; DROP OWNED BY admin; DROP ROLE admin")
     dumped_and_restored(server, "administered", "admin2")
+
+
+def test_who_may_make_no_id_holds_no_watermark_back_also_after_a_dump(server):
+    """docs/how-to/tail.md names the functions to revoke. No other call of a role without privileges holds a watermark back."""
+    makers = ["flake_next('twitter')", "flake_batch('twitter', 1)", "flake_cover(1)", "sno_next()", "sno_cover(sno_min(now()))"]
+    server.sql("CREATE DATABASE revoked")
+    with server.connect(dbname="revoked") as db:
+        db.execute("""CREATE EXTENSION flake; SELECT flake_create_layout('mine', '{"like": "si"}')""")
+        of_makers = [name for name, in db.execute(
+            "SELECT oid::regprocedure FROM pg_proc WHERE proname = ANY (%s)", ([maker.split("(")[0] for maker in makers],))]
+        db.execute(f"REVOKE EXECUTE ON FUNCTION {', '.join(of_makers)} FROM PUBLIC")
+    for database in ["revoked", dumped_and_restored(server, "revoked", "postgres")]:
+        with (server.connect(dbname=database, user="stranger", autocommit=False) as db, server.connect(dbname=database) as other):
+            assert {may(db, f"SELECT {maker}") for maker in makers} == {"-"}
+            for call in (call for call, by_stranger, *_ in CALLS if by_stranger == "yes"):
+                with contextlib.suppress(psycopg.errors.InsufficientPrivilege):
+                    db.execute(call)
+                assert other.execute("SELECT * FROM flake_open_transactions").fetchall() == [], call
+                db.rollback()
