@@ -251,7 +251,7 @@ BEGIN
         RAISE 'sequence "%" was not adopted', place USING ERRCODE = '55000', DETAIL = 'Its start is not the code of a layout.',
             HINT = 'Only a sequence that flake_adopt has adopted can be released.';
     END IF;
-    -- This locks the sequence, so no session asks for an ID any more. Those that were asked for are below one that is made now.
+    -- This locks the sequence, so no session takes an ID from now on. The IDs that sessions have taken are below one that is made now.
     EXECUTE format('ALTER SEQUENCE %s CACHE 1', place);
     next := COALESCE(next, GREATEST(key.top, flake.first_id(flake.adopted(key.sequence))) + 1);
     IF as_identity THEN

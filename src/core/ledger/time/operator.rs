@@ -25,10 +25,20 @@ pub struct Acceptance {
 
 /// Returns up to where IDs lead a reading of the clock, or the reading if they do not.
 pub fn led_to(shared: &Shared, ledger: &Ledger, clock: i64, monotonic: i64) -> i64 {
-    let era = shared.era();
-    let announced = shared.announced(era).load(Ordering::SeqCst);
-    let time = |of_snos| shared.time(era, of_snos, clock, || monotonic);
-    time(false).max(time(true)).max(ledger.floor).max(announced)
+    let announced = shared.announced(shared.era()).load(Ordering::SeqCst);
+    let [layouts, snos] = times(shared, clock, monotonic);
+    layouts.max(snos).max(ledger.floor).max(announced)
+}
+
+/// Returns from when on IDs are made. Layouts and snos can lead the clock by different times.
+fn made_from(shared: &Shared, ledger: &Ledger, clock: i64, monotonic: i64) -> i64 {
+    let [layouts, snos] = times(shared, clock, monotonic);
+    layouts.min(snos).max(ledger.floor)
+}
+
+/// Returns flake's time, of layouts and of snos.
+fn times(shared: &Shared, clock: i64, monotonic: i64) -> [i64; 2] {
+    [false, true].map(|of_snos| shared.time(shared.era(), of_snos, clock, || monotonic))
 }
 
 /// Lets IDs be made at the current clock although later IDs exist, in the other generation.
@@ -69,7 +79,7 @@ pub fn accept<H: Host>(host: &mut H) -> Result<Acceptance, H::Error> {
             );
             Acceptance { from: new.floor.max(clock), is_new, announced }
         } else {
-            Acceptance { from: led_to, is_new, announced }
+            Acceptance { from: made_from(shared, &ledger, clock, monotonic), is_new, announced }
         }
     };
     update_page(host, page)?;
@@ -92,8 +102,7 @@ pub fn start_above<H: Host>(host: &mut H, instant: i64) -> Result<(i64, bool), H
     };
     fence(Ordering::SeqCst);
     update_page(host, page)?;
-    let era = host.shared().era();
-    Ok((new.floor.max(host.time(era, false)), is_new))
+    Ok((made_from(host.shared(), &new, host.clock(), host.monotonic()), is_new))
 }
 
 /// Begins the ledger although the turn of the timeline before this one is not known, with a turn that nothing recorded has. Returns

@@ -63,9 +63,7 @@ impl Play {
             session.past.invalidate_page();
             session.own.iter_mut().flatten().for_each(Own::invalidate_page);
         }
-        for promise in &mut self.world().machines[at].promises {
-            promise.waits_for.retain(|&waits_for| waits_for != host.proc);
-        }
+        self.world().machines[at].waits_no_more_for(host.proc);
     }
 
     /// A session ends its transaction.
@@ -129,9 +127,7 @@ impl Play {
         self.world().machines[at].procs.oldest[host.proc] = u64::MAX;
         session.past.end(host, None);
         session.transaction = None;
-        for promise in &mut self.world().machines[at].promises {
-            promise.waits_for.retain(|&waits_for| waits_for != host.proc);
-        }
+        self.world().machines[at].waits_no_more_for(host.proc);
         Ok(())
     }
 

@@ -8,6 +8,7 @@ use flake_core::ledger::host::Page;
 use flake_core::ledger::time::operator;
 use flake_core::watermark::NONE;
 
+use crate::host::Hosted;
 use crate::machine::{PROCS, Promise};
 use crate::oracle::time;
 use crate::play::{Play, tell};
@@ -48,7 +49,10 @@ impl Play {
         }
         let from = Cell::new(0);
         let result = self.act((at, proc), stop, |host, _| {
-            from.set(operator::accept(host)?.from);
+            let before = self.setbacks(at);
+            let accepted = operator::accept(host)?;
+            from.set(accepted.from);
+            self.starts_at(host, (before.0, before.1 + u64::from(accepted.is_new)), accepted.from);
             Ok(())
         });
         let mut world = self.world();
@@ -63,13 +67,12 @@ impl Play {
         }
         let instant = self.time() + self.world().machines[at].offset() + ahead;
         let result = self.act((at, proc), stop, |host, session| {
-            operator::start_above(host, instant)?;
+            let before = self.setbacks(at);
+            let (from, _) = operator::start_above(host, instant)?;
+            self.starts_at(host, before, from);
+            let waits_for = waits_for(host);
             let mut world = self.world();
             let machine = &mut world.machines[at];
-            // The call waits for busy sessions only, as in the product: a session that has made no ID in its transaction sees the
-            // new era.
-            let is_busy = |other: &usize| host.memory.transactions[*other].bound() != NONE;
-            let waits_for: Vec<usize> = (0..PROCS).filter(|other| *other != proc && is_busy(other)).collect();
             let record = machine.wal.flushed;
             let is_private = session.transaction.as_ref().is_some_and(|transaction| transaction.is_creator);
             let of_database = (!is_private).then_some(Some(session.database));
@@ -80,6 +83,25 @@ impl Play {
         });
         let mut world = self.world();
         tell!(world, "server {}: session {proc} has IDs start above {}: {result:?}", world.name(at), time(instant));
+    }
+
+    /// How often the clock was set back, and how often it was accepted.
+    fn setbacks(&self, at: usize) -> (u64, u64) {
+        let world = self.world();
+        (world.machines[at].setbacks, world.acceptances(at))
+    }
+
+    /// Remembers from when on a function has said that IDs are made, unless that has changed while it ran, or time is any number. A
+    /// session that is making an ID may have read the clock before.
+    fn starts_at(&self, host: &Hosted, expected: (u64, u64), instant: i64) {
+        if !self.has_any_time() && self.setbacks(host.at) == expected {
+            let mut waits_for = waits_for(host);
+            let mut world = self.world();
+            waits_for.extend(world.running.iter().filter(|one| one.at == host.at).map(|one| one.proc));
+            waits_for.retain(|&proc| proc != host.proc);
+            let promise = Promise { instant, database: None, record: 0, waits_for };
+            world.machines[host.at].start = Some((promise, expected.1));
+        }
     }
 
     /// Whether a session can read, which it can on a standby too.
@@ -96,4 +118,11 @@ impl Play {
         let exists = machine.wal.databases[machine.database[proc]].0.is_some();
         machine.is_up && !machine.recovers() && exists
     }
+}
+
+/// Returns the procs that an operator's function waits for, as in the product. A session that has made no ID in its transaction
+/// sees the new era.
+fn waits_for(host: &Hosted) -> Vec<usize> {
+    let is_busy = |other: &usize| host.memory.transactions[*other].bound() != NONE;
+    (0..PROCS).filter(|other| *other != host.proc && is_busy(other)).collect()
 }

@@ -76,6 +76,11 @@ pub struct Machine {
     pub has_looked: [bool; DATABASES],
     /// Promises of flake_start_above. They last as long as the file, or as the data of a database.
     pub promises: Vec<Promise>,
+    /// From when on IDs are made, as flake_start_above or flake_accept_clock has returned, and how often the clock had been accepted
+    /// by then. It holds until the clock is accepted or set back, or the memory is lost.
+    pub start: Option<(Promise, u64)>,
+    /// How often the clock was set back or the memory lost.
+    pub setbacks: u64,
     /// The proc and database of a transaction that has dropped and created the extension.
     pub recreating: Option<(usize, usize)>,
     /// Its transactions.
@@ -115,6 +120,19 @@ impl Machine {
             life,
             procs: Procs::recovered(&Wal::default()),
             ..Self::default()
+        }
+    }
+
+    /// Forgets from when on IDs are made.
+    pub fn set_back(&mut self) {
+        self.start = None;
+        self.setbacks += 1;
+    }
+
+    /// The promises bind the next transaction of a proc.
+    pub fn waits_no_more_for(&mut self, proc: usize) {
+        for promise in self.promises.iter_mut().chain(self.start.iter_mut().map(|(promise, _)| promise)) {
+            promise.waits_for.retain(|&waits_for| waits_for != proc);
         }
     }
 

@@ -36,6 +36,7 @@ impl World {
         machine.is_up = false;
         machine.recreating = None;
         machine.promises.iter_mut().for_each(|promise| promise.waits_for.clear());
+        machine.set_back();
         machine.wal.crash();
         self.recover_transactions(at);
     }
@@ -75,6 +76,9 @@ impl Play {
         let mut world = self.world();
         let machine = &mut world.machines[at];
         let offset = machine.offset.fetch_add(by, Ordering::Relaxed) + by;
+        if by < 0 {
+            machine.set_back();
+        }
         let clock = time(self.time() + offset);
         tell!(world, "server {}: its clock {how}, and says {clock}", world.name(at));
     }

@@ -13,7 +13,7 @@ use flake_core::{Answer, Node};
 
 use crate::host::{Dead, Hosted, Terminated, Trouble};
 use crate::layouts::{self, Id, KINDS, Own, SECOND, SNO};
-use crate::machine::Machine;
+use crate::machine::{Machine, Promise};
 use crate::oracle::{Made, time};
 use crate::play::{Play, tell};
 use crate::procs::Look;
@@ -222,10 +222,14 @@ impl Play {
         session.own[kind] = Some(own);
         if let Ok(Answer::Issue(id)) = outcome {
             let mut world = self.world();
+            let acceptances = world.acceptances(host.at);
             let machine = &world.machines[host.at];
             let maker = (host.proc, session.database);
             let (time, clock) = read.get();
             let is_below = machine.promises.iter().find_map(|promise| promise.broken_by(maker, id.start));
+            // The tick in which that instant is may be in use.
+            let in_force = |(_, known): &&(Promise, u64)| *known == acceptances;
+            let is_below = is_below.or_else(|| machine.start.as_ref().filter(in_force)?.0.broken_by(maker, id.end - 1));
             let unreserved = self.unreserved(host, machine, clock);
             let is_creator = session.transaction.as_ref().is_some_and(|transaction| transaction.is_creator);
             let made = Made {

@@ -12,13 +12,16 @@ stories! {
         }"
 
     /// The clock is set back to before time was first reserved, and flake_start_above returns. Sessions begin where it ends, snos before
-    /// it, and neither below what was returned. That does not hold any more once the clock is set back; the argument does.
+    /// it, and neither below what was returned. So it is if only layouts lead the clock. That does not hold any more once the clock is
+    /// set back; the argument does.
     fn what_start_above_returns_is_before_the_first_id() "{
         a: make, step -0.5, above@1 0, pass 1, make
         |
         a: pass 1, make, step -5, above@1 0, pass 4.5, snos 2
         |
         a: above@1 -1, step -0.5, make
+        |
+        a: make, above 0, snos@1
         }"
 
     /// A session is stopped anywhere while it makes an ID, in granted time or in new time, and flake_start_above is called. The call
