@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Puts one slip after another into a copy of the tree, and runs the tests that must notice it.
 
-`mutants.py [NAME…]` runs all slips of tests/mutants/*.toml, those of a named file, or the named ones. It prints which test noticed a slip and how long
-that took. It fails if a named test does not notice, if a slip does not compile, or if a test fails without a slip.
-`scripts/test mutants` says where PostgreSQL is. `mutants.py --check` builds nothing, and checks that each slip's text and tests
-exist.
+`mutants.py [NAME…]` runs all slips of tests/mutants/*.toml, or the slips and files that are named. It prints which
+test noticed a slip and how long that took. It fails if a named test does not notice, if a slip does not compile, or
+if a test fails without a slip. `scripts/test mutants` says where PostgreSQL is. `mutants.py --check` builds nothing,
+and checks that each slip's text and tests exist.
 """
 
 import contextlib
@@ -55,8 +55,8 @@ def rows():
     """Returns all slips, in the order of the files. A file has a table for each file of the tree, with a row for each slip in
     it."""
     return [
-        {"name": name, "file": file, "listed_in": path, "text": slip["from"], "replacement": slip["to"], "noticed_by": tests_of(slip),
-         "postgres": slip.get("postgres")}
+        {"name": name, "listed_in": path, "file": file, "text": slip["from"], "replacement": slip["to"],
+         "noticed_by": tests_of(slip), "postgres": slip.get("postgres")}
         for path, text in tables().items()
         for file, slips in tomllib.loads(text).items()
         for name, slip in slips.items()

@@ -60,7 +60,8 @@ def test_a_part_that_has_passed_runs_again_only_for_another_product(checkout):
 
 
 def test_what_is_remembered_is_a_file_to_commit_with_what_the_part_has_printed(checkout):
-    (checkout / ".ci/run").write_text("#!/bin/sh\necho '2 passed in 1 s'\necho '==> SKIPPED: a library'\necho '40 passed, 1 warning'\n")
+    printed = ["2 passed in 1 s", "==> SKIPPED: a library", "40 passed, 1 warning"]
+    (checkout / ".ci/run").write_text("#!/bin/sh\n" + "".join(f"echo '{line}'\n" for line in printed))
     commit(checkout)
     subprocess.run(["scripts/qualify", "ci"], cwd=checkout, check=True)
     shutil.rmtree(checkout / "target")
