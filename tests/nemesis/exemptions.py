@@ -1,7 +1,8 @@
 """The cases that the guarantee does not cover, one function each. Every other duplicate is a failure. Each function quotes the
 words of docs/explanation/guarantee.md that it rests on, and `tests/repository/test_exemptions.py` compares them with the page.
 
-Two batches have an ID in common: `one` was made by the server `its`, and `other` by the server `others`.
+Two batches have an ID in common, or a tick that ends at `end`: `one` was made by the server `its`, and `other` by the server
+`others`.
 """
 
 import itertools
@@ -31,42 +32,38 @@ def parted(its, others):
     return next((branch for branch in lineage(others.branch) if branch.parent is its.branch), None)
 
 
-def last(batch, tick):
-    """The end of what it has used, by the clock of its server."""
-    return batch.ended_clock + tick
-
-
-def another_database(one, its, other, others, tick):
+def another_database(one, its, other, others, end):
     """It rests on "IDs of different databases, when `flake.mark` is lost and IDs led the clock, or the clock is set back"."""
     *_, first = lineage(its.branch)
     *_, second = lineage(others.branch)
     return first is second and its.memory is not others.memory and one.database != other.database
 
 
-def a_turn_that_comes_again(one, its, other, others, tick):
+def a_turn_that_comes_again(one, its, other, others, end):
     """It rests on "A primary and its successor four promotions later (three, if PostgreSQL has skipped a number of a timeline,
     or one of them was a `pg_upgrade`), which has the same turn: while the old one still runs"."""
     branch = parted(its, others)
     return branch is not None and one.ended > branch.cut and promotions(its.branch, others.branch) >= SOONEST
 
 
-def an_earlier_state(one, its, other, others, tick):
+def an_earlier_state(one, its, other, others, end):
     """It rests on "If it takes the original's place, its IDs are covered once its clock has passed the original's last ID, and
-    the tick of that ID is over". The original has made IDs since the copy was made, and the copy's clock is not above them."""
+    the tick of that ID is over". The original has made IDs since the copy was made, which may have led its clock, and the copy's
+    clock has not passed them."""
     branch = parted(its, others)
     if branch is None or branch.copied != "instead":
         return False
-    return one.ended > branch.cut and other.clock < last(one, tick)
+    return one.ended > branch.cut and other.clock < end
 
 
-def a_copy_beside_its_original(one, its, other, others, tick):
+def a_copy_beside_its_original(one, its, other, others, end):
     """It rests on "A copy that is started without `standby.signal` or `recovery.signal`, such as a plain `pg_basebackup` or a
     snapshot: it stays on the original's timeline"."""
     doubles = {branch for branch in lineage(others.branch) if branch.copied == "beside"} - set(lineage(its.branch))
     return any(one.ended > branch.cut for branch in doubles)
 
 
-def different_node_counts(one, its, other, others, tick):
+def different_node_counts(one, its, other, others, end):
     """It rests on "All servers must have the same `flake.node_count`"."""
     replayed = has_replayed(others, one, its) or has_replayed(its, other, others)
     return its.node != others.node and its.count != others.count and not replayed
@@ -75,14 +72,14 @@ def different_node_counts(one, its, other, others, tick):
 EXEMPTIONS = [different_node_counts, an_earlier_state, a_copy_beside_its_original, a_turn_that_comes_again, another_database]
 
 
-def of(one, other, tick):
+def of(one, other, end):
     """Returns the name of the exemption that covers two batches with the same ID, or None."""
     for covers in EXEMPTIONS:
         for first, second in [(one, other), (other, one)]:
             for its, others in itertools.product(first.makers, second.makers):
                 # IDs of different parts are never equal, so nothing covers them.
                 may_be_equal = covers is different_node_counts or its.part == others.part
-                if may_be_equal and covers(first, its, second, others, tick):
+                if may_be_equal and covers(first, its, second, others, end):
                     return covers.__name__
     return None
 

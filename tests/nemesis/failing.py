@@ -38,7 +38,8 @@ class Failing:
                 if error.sqlstate not in WRONG:
                     client.cluster.refusals.judge(client.node, error, statement)
                 if client.db.closed or client.db.broken:
-                    raise
+                    # A server that is killed right after the error says nothing else.
+                    raise psycopg.OperationalError("the connection is lost") from error
                 client.db.rollback()
             finally:
                 client.oracle.end(batch, client.node)

@@ -159,10 +159,10 @@ class Oracle:
             for other in first.values():
                 before = other.makers[0]
                 if (before.memory, before.life) != (maker.memory, maker.life) and None not in (before.life, maker.life):
-                    self.look_at_tick(layout, other, batch)
+                    self.look_at_tick(layout.end(tick), other, batch)
 
-    def look_at_tick(self, layout, other, batch):
-        name = exemptions.of(other, batch, layout.tick)
+    def look_at_tick(self, end, other, batch):
+        name = exemptions.of(other, batch, end.timestamp())
         if name is None:
             self.tell(f"one tick was used twice:\n    {other}\n    {batch}")
             return
@@ -188,7 +188,7 @@ class Oracle:
             self.look_at_watermark(layout, [number], batch)
 
     def twice(self, layout, number, one, other):
-        name = exemptions.of(one, other, layout.tick)
+        name = exemptions.of(one, other, layout.end(number).timestamp())
         if name:
             if not self.forgiven[name]:
                 self.happened(f"{name}: {number}\n    {one}\n    {other}")
