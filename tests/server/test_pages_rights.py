@@ -59,14 +59,18 @@ def nothing_ran(server):
 @pytest.mark.matrix
 def test_a_role_that_uses_a_table_runs_functions_of_its_owner(server):
     """Without that, the other tests could not fail."""
-    for place, (_, use) in hostile.PLACES.items():
-        for role in ROLES if use else ():
+    uses = {place: use for place, (_, use) in hostile.PLACES.items() if use}
+    if server.value("SHOW debug_assertions") == "on":
+        # PostgreSQL asserts that no constant function of a domain's constraint catches an error.
+        del uses["domain"]
+    for place, use in uses.items():
+        for role in ROLES:
             server.sql('ALTER ROLE mallory NOSUPERUSER; REVOKE "Keeper" FROM mallory')
             with contextlib.suppress(psycopg.errors.InsufficientPrivilege):
                 hostile.act(server, role, use.format(t=f"m.{place}", schema=hostile.schema(role)))
             # A policy does not apply to superusers.
             assert role == "Keeper" or place == "policy" or hostile.has_risen(server), place
-    assert hostile.ran(server) >= {place for place, (_, use) in hostile.PLACES.items() if use} | {"attempt"}
+    assert hostile.ran(server) >= uses.keys() | {"attempt"}
 
 
 OF_THE_OWNER = """
@@ -80,6 +84,8 @@ OF_THE_OWNER = """
 @pytest.mark.parametrize("query", ["SET LOCAL ROLE mallory; SELECT max(id) FROM m.index", "SELECT m.greatest()"])
 def test_in_a_session_of_a_superuser_it_is_not_enough_to_act_as_the_owner(server, query):
     """The owner's function can reset the role, or plant a trigger that fires when the transaction commits."""
+    if server.value("SHOW debug_assertions") == "on":
+        pytest.skip("PostgreSQL asserts that no trigger catches an error during COMMIT")
     hostile.act(server, "mallory", OF_THE_OWNER)
     hostile.act(server, "postgres", f"BEGIN; {query}; COMMIT")
     if server.value("SELECT current_setting('server_version_num')::int >= 190000") and "SET" not in query:
