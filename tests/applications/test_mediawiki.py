@@ -73,6 +73,8 @@ class Wiki:
 
         def text():
             browser.until("document.readyState === 'complete' && !!document.querySelector('#bodyContent')")
+            # Sooner or later, a program of the page puts another element in the place of a list to choose from.
+            browser.run("document.querySelectorAll('select, .oo-ui-dropdownWidget').forEach((list) => list.remove())")
             return normal(browser.run("document.querySelector('#firstHeading').innerText + '\\n' + "
                                       "document.querySelector('#bodyContent').innerText"), address)
 
