@@ -73,8 +73,9 @@ class Wiki:
 
         def text():
             browser.until("document.readyState === 'complete' && !!document.querySelector('#bodyContent')")
-            # Sooner or later, a program of the page puts another element in the place of a list to choose from.
-            browser.run("document.querySelectorAll('select, .oo-ui-dropdownWidget').forEach((list) => list.remove())")
+            # Its programs put other elements in the place of some.
+            browser.until("!!window.mw?.loader?.getModuleNames && !mw.loader.getModuleNames().some("
+                          "(name) => ['loading', 'loaded', 'executing'].includes(mw.loader.getState(name)))")
             return normal(browser.run("document.querySelector('#firstHeading').innerText + '\\n' + "
                                       "document.querySelector('#bodyContent').innerText"), address)
 
