@@ -2,6 +2,7 @@
 
 import re
 import shutil
+import time
 
 import pytest
 from application import APPLICATIONS, LARGE, Application, browsing, report
@@ -28,6 +29,11 @@ def missing(child, parent):
     (table, column), (other, key) = (name.split(".") for name in (child, parent))
     return f"""SELECT count(*) FROM mediawiki.{table} WHERE {column} <> 0
                AND NOT EXISTS (SELECT FROM mediawiki."{other}" WHERE {key} = {column})"""
+
+
+def next_second():
+    """Changes of the same second stand in no order, and MediaWiki lists them as the database finds them."""
+    time.sleep(1)
 
 
 class Wiki:
@@ -62,6 +68,7 @@ class Wiki:
         (self.directory / "text").write_text(text)
         script = f"php {WIKI}/maintenance/edit.php --user Keeper '{title}' <{self.directory}/text"
         self.application.run("bash", "-c", script, environment=self.environment)
+        next_second()
 
     def walk(self, browser, address):
         """Uses pages, and returns what each of them shows."""
@@ -83,6 +90,7 @@ class Wiki:
             browser.run("window.isOld = true")
             browser.run(f"document.querySelector({button!r}).click()")
             browser.until("!window.isOld && document.readyState === 'complete'")
+            next_second()
             shown[what] = text()
 
         def save(title, content):

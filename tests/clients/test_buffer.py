@@ -52,6 +52,12 @@ def requests(database):
     return len(re.findall(pattern, (database.server.dir / "server.log").read_text(), re.M))
 
 
+def asked_for(database):
+    """How many IDs each request wanted."""
+    pattern = rf"^{database.name} LOG:  execute [^:]*: SELECT flake_batch\(.*\n{database.name} DETAIL: .*\$2 = '(\d+)'"
+    return [int(count) for count in re.findall(pattern, (database.server.dir / "server.log").read_text(), re.M)]
+
+
 def wrong(database, code):
     # A test may have set a time limit for statements of its program.
     with database.server.connect(dbname=database.name, options="-c statement_timeout=0") as db:
@@ -286,6 +292,25 @@ def test_how_often_the_database_is_asked(talking, database):
     before = requests(database)
     distinct(slow.next(6, 1000))
     assert requests(database) - before <= 6
+
+
+@every_language
+def test_a_single_id_is_not_fetched_ahead(talking, database):
+    """A program that has become slow uses what it has, and then asks for one ID at a time."""
+    talk = talking.to(database, MAX_AGE="")
+    made = [talk("take", 4), talk.next()]
+    while (left := asked_for(database)[-1] - 1) == 0:  # the machine stood still for a second
+        made += talk("take", 4), talk.next()
+    # Fewer than one ID a second is used from here on, so that the next request wants one.
+    time.sleep(5)
+    asked = requests(database)
+    for _ in range(left):
+        made.append(talk.next())
+        time.sleep(0.2)
+    assert requests(database) == asked
+    made.append(talk.next())
+    assert requests(database) == asked + 1 and asked_for(database)[-1] == 1
+    distinct(*made)
 
 
 @every_language
