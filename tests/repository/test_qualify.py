@@ -1,5 +1,6 @@
 """scripts/qualify runs a part of a release until it has passed, once for each tree of the product."""
 
+import re
 import shutil
 import subprocess
 
@@ -84,3 +85,12 @@ def test_what_is_not_committed_is_not_qualified(checkout):
     (checkout / "src/lib.rs").write_text("two")
     done = subprocess.run(["scripts/qualify", "ci"], cwd=checkout, check=False, stderr=subprocess.PIPE, text=True)
     assert done.returncode == 1 and "commit what has changed" in done.stderr and not (checkout / "runs").exists()
+
+
+def test_each_part_of_the_soak_is_qualified():
+    parts = re.findall(r"^    part ([a-z-]+) ", (ROOT / "scripts/test").read_text(), re.M)
+    qualify = (ROOT / "scripts/qualify").read_text()
+    named = re.search(r'for part in ([a-z -]+); do echo "soak-', qualify)[1].split()
+    longer = ["plain-sql", "nemesis"]
+    assert all(f"\n{name} " in qualify for name in ["deployments", *longer])
+    assert sorted([*named, *longer, "simulator"]) == sorted(parts)
