@@ -64,11 +64,15 @@ class Client:
                 self.random.choice(self.acts)(db)
             except psycopg.Error as error:
                 self.errors[error.sqlstate] += 1
-                with contextlib.suppress(psycopg.Error):
-                    if not db.closed:
-                        db.execute("ROLLBACK")
+                self.undo(db)
         db.close()
         return self.errors
+
+    def undo(self, db):
+        """Others may cancel the ROLLBACK too, which leaves the session in a transaction that has failed."""
+        while db and not db.closed and db.info.transaction_status != psycopg.pq.TransactionStatus.IDLE:
+            with contextlib.suppress(psycopg.Error):
+                db.execute("ROLLBACK")
 
     def keep(self, cursor):
         self.ids.extend(id for row in cursor.fetchall() for id in row)
