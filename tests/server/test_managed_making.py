@@ -46,8 +46,8 @@ def managed_server(servers, *settings, node=(0, 1), **options):
 
 
 class Client:
-    """A session that does what applications do, and keeps every ID that it was told, whatever became of the transaction. It keeps
-    them by the life of the server, which a crash ends, and those of durable commits once more."""
+    """A session that does what applications do, and keeps every ID that it was told, whatever became of the transaction. The IDs
+    are kept by the life of the server, which a crash ends, and the IDs of durable commits are kept a second time."""
 
     def __init__(self, server, number, enough):
         self.server, self.number, self.enough, self.life = server, number, enough, None
