@@ -27,7 +27,7 @@ SELECT function FROM functions WHERE security = 'DEFINER' OR execute <> 'PUBLIC'
 -- The C symbols. Installations refer to them, so a released one has to stay in the library; CREATE EXTENSION has checked that the
 -- library exports each. A symbol is the function's name, to which overloaded functions append what is different. A function that COPY
 -- calls in place of another one has that one's symbol.
-SELECT symbol, function FROM functions WHERE symbol <> name AND NOT starts_with(symbol, name || '_');
+SELECT symbol, function FROM functions WHERE symbol <> name AND NOT starts_with(symbol, name || '_') ORDER BY symbol COLLATE "C";
 SELECT symbol FROM functions
 WHERE symbol IS NOT NULL GROUP BY symbol HAVING count(*) - count(*) FILTER (WHERE function::text LIKE '%\_in\_copy(%') <> 1;
 -- PostgreSQL refuses a symbol that the library does not export.
