@@ -1,12 +1,14 @@
 """Sessions that take IDs from the same lanes: no ID comes twice, a lone session gets all IDs, and single inserts are spread."""
 
 import concurrent.futures
+import contextlib
 import statistics
 
 import psycopg
 import pytest
 
 from conftest import LAYOUTS, LIKE, SECONDS
+from standing_clock import at
 from waiting import wait_until
 
 SESSIONS, BULK = 8, 20_000
@@ -92,6 +94,19 @@ def test_single_inserts_of_new_connections_are_spread(server, layout):
             assert set(counts) == set(range(parts)), f"id % {parts}"
         # No part has more than twice what it would have by chance, and a few rows.
         assert max(counts.values()) < 2 * 600 / len(counts) + 20, f"id % {parts}"
+
+
+def test_sessions_in_neighboring_procs_begin_with_different_lanes(servers):
+    """The clock stands in one new millisecond after another, and the 32 lanes have the same places in each. If all sessions began
+    with the same lane, their IDs would differ in the time only."""
+    server, others = servers(clock="+0"), set()
+    with contextlib.ExitStack() as stack:
+        for number in range(8):
+            server.set_clock(at(32 * number))
+            db = stack.enter_context(server.connect())
+            id, = db.execute("SELECT flake_next('twitter')").fetchone()
+            others.add(id % 2**22)
+    assert len(others) == 8
 
 
 @pytest.mark.matrix

@@ -1,12 +1,14 @@
 """The ledger: its memory, its view, and what happens without it."""
 
 import contextlib
+import re
 
 import psycopg
 import pytest
 
 from bouncer import bouncer, load
 from clients import MAKE, Made
+from conftest import ROOT
 from memory import peak_memory
 from standing_clock import at, cancelled
 from test_faults import kill_a_backend
@@ -135,8 +137,12 @@ void _PG_init(void)
 """
 
 
-# The numbers of this version, which src/ledger/control.rs and flake_core have.
-FORM, DIVISION = 3, 4
+def constant(path, name):
+    return int(re.search(rf"const {name}: u32 = (\d+);", (ROOT / path).read_text())[1])
+
+
+# The numbers of this version.
+FORM, DIVISION = constant("src/ledger/control.rs", "VERSION"), constant("src/core/lane.rs", "DIVISION_VERSION")
 OTHERS = pytest.mark.parametrize("form, division", [(99, DIVISION), (FORM, 99), (98, 99)], ids=["form", "division", "both"])
 
 
