@@ -13,7 +13,7 @@ from test_restored import upgrade
 
 # By how many seconds a mark is ahead of the IDs below it.
 LEAD = 2
-BUILT = ["15 oldest", *os.environ.get("FLAKE_TEST_VERSIONS", "16 17 18 19").split()]
+BUILT = ["15", "15 oldest", *os.environ.get("FLAKE_TEST_VERSIONS", "16 17 18 19").split()]
 
 
 def pg_config(version):
