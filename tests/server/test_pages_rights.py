@@ -88,8 +88,8 @@ def test_in_a_session_of_a_superuser_it_is_not_enough_to_act_as_the_owner(server
         pytest.skip("PostgreSQL asserts that no trigger catches an error during COMMIT")
     hostile.act(server, "mallory", OF_THE_OWNER)
     hostile.act(server, "postgres", f"BEGIN; {query}; COMMIT")
-    if server.value("SELECT current_setting('server_version_num')::int >= 190000") and "SET" not in query:
-        # Since PostgreSQL 19, the trigger runs as the role that inserted the row.
+    if server.value("SELECT current_setting('server_version_num')::int >= 180000") and "SET" not in query:
+        # Since PostgreSQL 18, the trigger runs as the role that inserted the row.
         assert not hostile.has_risen(server)
     else:
         assert hostile.ran(server) >= {"attempt" if "SET" in query else "commit"} and hostile.has_risen(server)
