@@ -37,7 +37,7 @@ test-engines: ## Patroni, pg_auto_failover, copies and upgrades of servers, as p
 test-clients: ## the examples of drivers, ORMs and their tools, and the table of docs/how-to/clients.md; says what it skips
 	@scripts/test clients
 
-soak: ## faults, load, plans, the simulator and failovers by engines, for some two hours
+soak: ## faults, load, plans, the simulator and failovers by engines, for some four hours
 	@scripts/test soak
 
 mutants: ## puts slips into a copy, one at a time, and shows which test notices

@@ -284,11 +284,11 @@ def pytest_collection_modifyitems(items):
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_protocol(item):
-    """Ends the worker of a test that hangs, so that the test fails by its name. Without workers, a test may be meant to take
-    hours."""
+    """Ends the worker of a test that hangs, so that the test fails by its name. Without workers, and in a soak, a test may be
+    meant to take hours."""
     limit = threading.Timer(1210, os._exit, [1])
     limit.daemon = True
-    if "PYTEST_XDIST_WORKER" in os.environ:
+    if "PYTEST_XDIST_WORKER" in os.environ and "FLAKE_SOAK" not in os.environ:
         limit.start()
     yield
     limit.cancel()
