@@ -274,12 +274,15 @@ class Server:
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "matrix: left out by `make test`, run by `make test-matrix` and where it is named")
+    config.addinivalue_line("markers", "long: takes minutes, so that its file begins before the others")
 
 
 def pytest_collection_modifyitems(items):
-    """Lets the files that make most servers begin first, as a worker may have to take a whole file."""
+    """Lets files with a test of minutes begin first, and then those that make most servers. A worker takes whole files, and a long
+    one that begins late runs on alone."""
     servers = collections.Counter(item.path for item in items if "own_servers" in item.fixturenames)
-    items.sort(key=lambda item: -servers[item.path])
+    long = {item.path for item in items if item.get_closest_marker("long")}
+    items.sort(key=lambda item: (item.path not in long, -servers[item.path]))
 
 
 @pytest.hookimpl(hookwrapper=True)

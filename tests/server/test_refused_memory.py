@@ -186,6 +186,7 @@ def refused(name, arguments, left):
 
 
 @pytest.mark.matrix
+@pytest.mark.long
 @pytest.mark.parametrize("longest", [SHORT, LONG], ids=["short", "long"])
 def test_no_call_ends_the_server(server, longest):
     seed = int(os.environ.get("FLAKE_SEED", time.time_ns()))

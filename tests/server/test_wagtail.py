@@ -37,6 +37,7 @@ def rows(db):
 
 
 @pytest.mark.matrix
+@pytest.mark.long
 @pytest.mark.skipif(not WAGTAIL.is_dir(), reason="Wagtail is not there; FLAKE_WAGTAIL=yes scripts/setup test installs it")
 def test_a_wagtail_site_is_widened_converted_and_undone(own_servers):
     server = own_servers()
