@@ -278,8 +278,8 @@ def pytest_configure(config):
 
 
 def pytest_collection_modifyitems(items):
-    """Lets files with a test of minutes begin first, and then those that make most servers. A worker takes whole files, and a long
-    one that begins late runs on alone."""
+    """Lets files with a test of minutes begin first, and then those that make most servers. A worker takes whole files, and a
+    long one that begins late runs on alone."""
     servers = collections.Counter(item.path for item in items if "own_servers" in item.fixturenames)
     long = {item.path for item in items if item.get_closest_marker("long")}
     items.sort(key=lambda item: (item.path not in long, -servers[item.path]))
