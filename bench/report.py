@@ -51,7 +51,7 @@ def beside(results):
 
 
 def tables(results):
-    fill, (copied, _), wal, sizes = results["fill"], results["copy"], results["wal"], results["sizes"]
+    fill, copied, wal, sizes = results["fill"], results["copy"], results["wal"], results["sizes"]
     (points, ranges) = results["reads"]
     size = {key: megabytes for key, (megabytes, _) in sizes.items()}
     rows = [
@@ -87,16 +87,16 @@ def loads(found):
 
 def timed(results):
     """A table whose key holds the time beside one that has a column for it."""
-    (copied, synced), fill = results["copy"], results["fill"]
+    copied, fill = results["copy"], results["fill"]
     hour, disk = results["last hour"]["ms"], results["last hour"]["MB"]
     labels = {"flake": "`flake_next('twitter')`, and a view", "timed": results["labels"]["timed"]}
     rows = [
-        [label, number(fill[key], "{:.2f} s"), number(copied[key], "{:.2f} s"), number(synced[key], "{:.2f} s"),
+        [label, number(fill[key], "{:.2f} s"), number(copied[key], "{:.2f} s"),
          number(disk[key], "{:.1f} MB"), number(hour[key], "{:.2f} ms")]
         for key, label in labels.items()
     ]  # fmt: skip
-    rows.append(["of the other", *(times(found, "flake", "timed") for found in (fill, copied, synced, disk, hour))])
-    heads = ["a million rows and their times", "INSERT … SELECT", "COPY", "COPY with `fsync`", "on disk", "the last hour"]
+    rows.append(["of the other", *(times(found, "flake", "timed") for found in (fill, copied, disk, hour))])
+    heads = ["a million rows and their times", "INSERT … SELECT", "COPY", "on disk", "the last hour"]
     return table(heads, rows)
 
 
@@ -197,7 +197,7 @@ def others(results):
 
 def short(results):
     """The table of README.md."""
-    fill, (copied, _), calls, rates = results["fill"], results["copy"], results["calls"], results["inserts"][1]
+    fill, copied, calls, rates = results["fill"], results["copy"], results["calls"], results["inserts"][1]
     shown = ["flake", "bigserial", "timed", "pgedge", "uuid7", "uuid4", "instagram"]
     rows = [
         [results["labels"][key], number(calls.get(key), "{:,.0f} ns"), number(fill[key], "{:.2f} s"),

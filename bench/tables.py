@@ -41,20 +41,7 @@ def fill(db, contestants, rounds):
 
 
 def copy(db, contestants, rounds):
-    """Seconds of a COPY of all rows, IDs by default, as the server is set and with fsync."""
-    copied = [copies(db, contestants, rounds)]
-    db.execute("ALTER SYSTEM SET fsync = on")
-    db.execute("SELECT pg_reload_conf()")
-    try:
-        while db.execute("SHOW fsync").fetchone() != ("on",):
-            time.sleep(0.05)
-        return *copied, copies(db, contestants, rounds)
-    finally:
-        db.execute("ALTER SYSTEM RESET fsync")
-        db.execute("SELECT pg_reload_conf()")
-
-
-def copies(db, contestants, rounds):
+    """Seconds of a COPY of all rows, IDs by default."""
     lines = "".join(f"{n}\n" for n in range(ROWS)).encode()
 
     def load(contestant):
