@@ -22,7 +22,7 @@ atexit.register(db.close)
 ID = 2123943899640725505
 
 
-# Lines of the page that warn fail. Debian's pytz, which pandas imports if it is there, warns of its own code.
+# No line of the page may warn. Debian's pytz, which pandas imports if it is there, warns of its own code.
 STRICT = "import pandas, warnings\nwarnings.simplefilter('error')\n"
 
 
