@@ -17,7 +17,6 @@ OTHERS = {
     "flake_min(at)": "flake_min(timestamptz '2026-01-01Z')",
     "flake_decode(n)": "flake_decode(n)",
     "abs(n)": "abs(n)",
-    "n::float8": "n::float8",
     "to_timestamp(n::float8)": "to_timestamp(n::float8)",
 }
 
