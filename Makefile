@@ -46,7 +46,7 @@ mutants: ## puts slips into a copy, one at a time, and shows which test notices
 installcheck: ## SQL tests against the running server that PGHOST, PGPORT, PGUSER name
 	@scripts/test installcheck
 
-bench: ## flake beside its alternatives, on throwaway servers; writes docs/explanation/benchmarks.md (more than an hour)
+bench: ## flake beside its alternatives, on throwaway servers; writes docs/explanation/benchmarks.md (about an hour)
 	@scripts/bench
 
 package: ## Debian packages and tarballs in target/dist, for each PostgreSQL that is installed, or FLAKE_PACKAGE_VERSIONS="15 17"
